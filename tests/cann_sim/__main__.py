@@ -17,9 +17,10 @@ def main() -> int:
     if verb == "build":
         sys.stdout.write(f"{libraries}\n")
     else:
-        path = environment(libraries)["LD_LIBRARY_PATH"]
         sys.stdout.write("unset ASCEND_HOME_PATH ASCEND_OPP_PATH ASCEND_CUSTOM_OPP_PATH\n")
-        sys.stdout.write(f"export LD_LIBRARY_PATH={shlex.quote(path)}\n")
+        for name in ("LD_LIBRARY_PATH", "ASCEND_GLOBAL_LOG_LEVEL"):
+            value = environment(libraries)[name]
+            sys.stdout.write(f"export {name}={shlex.quote(value)}\n")
     return 0
 
 

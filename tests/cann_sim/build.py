@@ -176,7 +176,7 @@ class _Compiler:
 
     def _run(self, *arguments: str) -> str:
         command = [self._command, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True)  # noqa: S603
+        done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise SimulationBuildError(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
         return done.stdout

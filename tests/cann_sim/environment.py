@@ -24,6 +24,8 @@ def environment(libraries: Path, base: Mapping[str, str] | None = None) -> dict[
     if str(libraries) not in search:
         search.insert(0, str(libraries))
     result["LD_LIBRARY_PATH"] = os.pathsep.join(search)
+    # At "warning", torch_npu tells the runtime which operator names it did not find.
+    result.setdefault("ASCEND_GLOBAL_LOG_LEVEL", "2")
     return result
 
 

@@ -1,22 +1,13 @@
 // The older way to run an operator, by type name and attributes. op-plugin takes it when
 // libopapi.so lacks a name; here it always fails, and says which operator and which names.
-#include <atomic>
-#include <cstdio>
-#include <cstring>
-#include <string>
-
+#include "failure.h"
 #include "ledger.h"
 
 namespace {
 
-std::atomic<const char* (*)()> missing_names{nullptr};
-
 aclError refuse(const char* type) {
-  const auto names = missing_names.load();
-  const char* missing = names == nullptr ? "" : names();
-  std::fprintf(stderr,
-               "cann_sim: operator %s is not simulated; aclnn names looked up in vain so far: %s\n",
-               type, *missing == '\0' ? "none" : missing);
+  sim::fail("cann_sim: operator " + std::string(type) +
+            " is not simulated: op-plugin looked in vain for " + sim::missing_names());
   return kNotSupported;
 }
 
@@ -34,9 +25,6 @@ aclError refuse(const char* type) {
     static char handle;     \
     return &handle;         \
   }
-
-// libopapi.so tells how to ask for the names that op-plugin did not find.
-SIM_EXPORT void cann_sim_set_missing_names(const char* (*function)()) { missing_names = function; }
 
 SIM_EXPORT aclError aclopCompileAndExecute(const char* type) {
   SIM_ENTER();

@@ -182,8 +182,3 @@ SIM_EXPORT aclError aclsysGetVersionStr(char*, char* version) {
   std::strncpy(version, text_from_env("CANN_SIM_CANN", "9.0.0"), 127);
   return kOk;
 }
-
-SIM_EXPORT const char* aclGetRecentErrMsg() {
-  SIM_COUNT();
-  return "";
-}

@@ -50,7 +50,6 @@ ACCEPTED(aclSetCompileopt)
 ACCEPTED(aclmdlInitDump)
 ACCEPTED(aclmdlSetDump)
 ACCEPTED(aclmdlFinalizeDump)
-ACCEPTED(aclAppLog)
 
 ACCEPTED(aclprofInit)
 ACCEPTED(aclprofStart)

@@ -1,0 +1,77 @@
+#include "failure.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <set>
+
+#include "device.h"
+#include "ledger.h"
+
+namespace {
+
+std::mutex guard;
+
+std::string& last_failure() {
+  static auto* text = new std::string;
+  return *text;
+}
+
+std::set<std::string>& missing() {
+  static auto* names = new std::set<std::string>;
+  return *names;
+}
+
+}  // namespace
+
+namespace sim {
+
+void fail(const std::string& what) {
+  std::fprintf(stderr, "%s\n", what.c_str());
+  std::lock_guard<std::mutex> lock(guard);
+  last_failure() = what;
+}
+
+std::string missing_names() {
+  std::lock_guard<std::mutex> lock(guard);
+  if (missing().empty()) return "(set ASCEND_GLOBAL_LOG_LEVEL=2 to see the names)";
+  std::string all;
+  for (const auto& name : missing()) all += (all.empty() ? "" : ", ") + name;
+  return all;
+}
+
+}  // namespace sim
+
+// torch_npu logs through this function; at level 2, also which symbols it did not find.
+SIM_EXPORT void aclAppLog(int, const char*, const char*, uint32_t, const char* format, ...) {
+  if (std::strstr(format, "dlsym %s") == nullptr) return;
+  va_list arguments;
+  va_start(arguments, format);
+  const char* name = va_arg(arguments, const char*);
+  va_end(arguments);
+  if (name == nullptr || std::strncmp(name, "aclnn", 5) != 0) return;
+  const char* first_of_pair = std::strstr(name, "GetWorkspaceSize");
+  std::lock_guard<std::mutex> lock(guard);
+  missing().insert(first_of_pair == nullptr ? name : std::string(name, first_of_pair));
+}
+
+SIM_EXPORT const char* aclGetRecentErrMsg() {
+  SIM_COUNT();
+  // The caller reads it after the lock is gone; only this thread's own copy is safe.
+  static thread_local std::string copy;
+  std::lock_guard<std::mutex> lock(guard);
+  copy = last_failure();
+  last_failure().clear();
+  return copy.c_str();
+}
+
+// For libopapi.so.
+SIM_EXPORT void cann_sim_fail(const char* what) {
+  sim::fail("cann_sim: " + std::string(what));
+}
+
+SIM_EXPORT void cann_sim_spend_kernel() {
+  static const double seconds = sim::number_from_env("CANN_SIM_KERNEL_US", 0) * 1e-6;
+  sim::spend(seconds);
+}
