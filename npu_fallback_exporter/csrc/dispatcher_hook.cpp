@@ -1,0 +1,138 @@
+#include "dispatcher_hook.h"
+
+#include <atomic>
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "clock.h"
+#include "counters.h"
+#include "dispatcher_access.h"
+#include "event_bytes.h"
+#include "page_writer.h"
+#include "policy.h"
+
+namespace nfe {
+namespace {
+
+constexpr c10::DispatchKey kNpu = c10::DispatchKey::PrivateUse1;
+
+std::atomic<const c10::KernelFunction*> previous_fallback{nullptr};
+std::atomic<bool> is_armed{false};
+std::atomic<bool> vendor_refuses{false};
+
+OpRecord& record_of(const c10::OperatorHandle& op, Page& page) {
+  const c10::OperatorName& name = op.operator_name();
+  OpTable& table = OpTable::instance();
+  if (OpRecord* record = table.find(&name, name.name, name.overload_name)) return *record;
+  OpRecord* added = table.add(&name, name.name, name.overload_name, [&](OpRecord& record) {
+    record.has_cpu_kernel = op.hasKernelForDispatchKey(c10::DispatchKey::CPU);
+    record.written_arguments = written_arguments(op.schema());
+    record.new_results = new_results(op.schema());
+  });
+  PageWriter::show_watched(page);  // one more, if it was defined after arming
+  return *added;
+}
+
+[[noreturn]] void refuse(const OpRecord& record, std::uint32_t npu) {
+  const std::string name = record.full_name();
+  C10_THROW_ERROR(
+      Error, "npu-fallback-exporter refuses " + name + " on npu:" + std::to_string(npu) +
+                 ": it would run on the CPU (kind dispatcher: no NPU kernel is registered): "
+                 "use another operator, or allow it with NPU_FALLBACK_ALLOW=" + name +
+                 ", or set NPU_FALLBACK_MODE=warn");
+}
+
+// The first event of an op in this process, told after the operator so that nothing of it waits.
+void tell_first_event(OpRecord& record, std::uint32_t generation, std::uint32_t npu,
+                      const EventCost& cost) {
+  if (record.seen_in.exchange(generation, std::memory_order_relaxed) == generation) return;
+  if (Policy::instance().mode() == Mode::kObserve) return;
+  std::fprintf(stderr,
+               "npu-fallback-exporter: %s ran on the CPU (kind dispatcher, npu:%u, %llu bytes to "
+               "the host, %llu back, %.3f ms): no NPU kernel is registered; told once per op\n",
+               record.full_name().c_str(), npu,
+               static_cast<unsigned long long>(cost.bytes[0]),
+               static_cast<unsigned long long>(cost.bytes[1]),
+               static_cast<double>(cost.duration_ns) / 1e6);
+}
+
+void counting_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                       torch::jit::Stack* stack) {
+  const c10::KernelFunction& previous = *previous_fallback.load(std::memory_order_acquire);
+  PageWriter& writer = PageWriter::instance();
+  Page* page = writer.page();
+  if (page == nullptr || !is_armed.load(std::memory_order_relaxed)) {
+    previous.callBoxed(op, keys, stack);
+    return;
+  }
+  OpRecord& record = record_of(op, *page);
+  const auto slot = [&](std::uint32_t npu) -> Slot& {
+    return *OpTable::instance().slot_for(page, writer.generation(), record, Kind::kDispatcher, npu);
+  };
+  EventBytes bytes(record, op.schema().arguments().size(), *stack);
+  if (Policy::instance().refuses(record)) {
+    count_blocked(slot(bytes.npu()));
+    refuse(record, bytes.npu());
+  }
+  EventCost cost;
+  const std::uint64_t begin = monotonic_ns();
+  try {
+    previous.callBoxed(op, keys, stack);
+  } catch (...) {
+    Slot& failed = slot(bytes.npu());
+    vendor_refuses.load(std::memory_order_relaxed) ? count_blocked(failed) : count_error(failed);
+    throw;
+  }
+  const std::uint64_t end = monotonic_ns();
+  cost.duration_ns = end - begin;
+  cost.bytes = bytes.finish(record, op.schema().returns().size(), *stack);
+  count_event(slot(bytes.npu()), cost);
+  page->header.last_seen_ns.store(end, std::memory_order_relaxed);
+  tell_first_event(record, writer.generation(), bytes.npu(), cost);
+}
+
+// Exchanges the fallback and lets every operator that ends in it see the new one. Reading threads
+// need no lock: both kernels are plain functions, so one aligned word changes per table entry.
+void exchange(DispatcherLock& dispatcher, const c10::KernelFunction& kernel) {
+  dispatcher.fallback(kNpu).kernel = kernel;
+  OpTable::instance().forget_watched();
+  dispatcher.for_each_falling_back(kNpu, [&](c10::impl::OperatorEntry& entry) {
+    dispatcher.update(entry, kNpu);
+    if (!entry.hasSchema()) return;
+    OpTable::instance().watch(&entry.operator_name(),
+                              entry.hasKernelForDispatchKey(c10::DispatchKey::CPU));
+  });
+}
+
+}  // namespace
+
+bool DispatcherHook::has_fallback() {
+  return c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(kNpu);
+}
+
+bool DispatcherHook::arm() {
+  DispatcherLock dispatcher;
+  const c10::KernelFunction& present = dispatcher.fallback(kNpu).kernel;
+  if (!present.isValid()) return false;
+  if (is_armed.load(std::memory_order_relaxed)) return true;
+  // A copy per arming, never freed: see the class comment.
+  previous_fallback.store(new c10::KernelFunction(present), std::memory_order_release);
+  exchange(dispatcher, c10::KernelFunction::makeFromBoxedFunction<&counting_fallback>());
+  is_armed.store(true, std::memory_order_release);
+  return true;
+}
+
+void DispatcherHook::disarm() {
+  DispatcherLock dispatcher;
+  if (!is_armed.exchange(false, std::memory_order_acq_rel)) return;
+  exchange(dispatcher, *previous_fallback.load(std::memory_order_acquire));
+}
+
+bool DispatcherHook::armed() noexcept { return is_armed.load(std::memory_order_relaxed); }
+
+void DispatcherHook::set_vendor_refuses(bool refuses) noexcept {
+  vendor_refuses.store(refuses, std::memory_order_relaxed);
+}
+
+}  // namespace nfe
