@@ -1,0 +1,1 @@
+"""npu-smi beside the fallback counters: command, parser, sampler, and the check of the chip ids."""
