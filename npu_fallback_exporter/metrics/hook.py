@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .spec import MetricSpec
 
-_RESTARTS = "Totals of processes that have ended stay in the sum while their pages exist."
+_RESTARTS = "Falls only if this exporter restarts after pages of ended processes were removed."
 
 EVENTS = MetricSpec(
     "npu_fallback_events_total",
