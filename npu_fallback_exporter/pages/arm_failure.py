@@ -33,7 +33,7 @@ def record(folder: Path, reason: str, group: int | None = None) -> None:
     """
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        if sum(name.endswith(SUFFIX) for name in os.listdir(folder)) >= MAX_FILES:
+        if sum(1 for _ in folder.glob(f"*{SUFFIX}")) >= MAX_FILES:
             return
         stem = f"{os.getpid()}-{secrets.token_hex(16)}"
         text = json.dumps({"reason": reason, "unix_ns": time.time_ns(), "pid": os.getpid()})

@@ -82,7 +82,8 @@ def scan(folders: Iterable[Path], failures: ArmFailures) -> Scan:
             skipped.append(SkippedFile(str(folder), 0, _closed_folder(folder, error)))
             continue
         try:
-            names = sorted(os.listdir(descriptor))
+            with os.scandir(descriptor) as entries:
+                names = sorted(entry.name for entry in entries)
             failures.scan(str(folder), names, descriptor)
             for name in names:
                 if name.endswith(SUFFIX):
@@ -119,12 +120,11 @@ def _closed_folder(folder: Path, error: OSError) -> PageError:
 
 def _default_folders_in(base: Path) -> Iterator[Path]:
     try:
-        names = os.listdir(base)
+        folders = list(base.iterdir())
     except OSError:
         return
-    for name in names:
-        match = _FOLDER.fullmatch(name)
-        folder = base / name
+    for folder in folders:
+        match = _FOLDER.fullmatch(folder.name)
         if match and _belongs_to(folder, int(match[1])) and os.access(folder, os.R_OK | os.X_OK):
             yield folder
 
