@@ -7,7 +7,10 @@
 #include <ATen/WrapDimUtils.h>
 #include <ATen/record_function.h>
 
+#include <array>
 #include <functional>
+#include <limits>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <tuple>
