@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from . import layout
 from .model import ChipEvidence
 
 # CANN reads a list of decimal ids without blanks, and stops at anything else. Where it would
@@ -21,11 +22,16 @@ class NpuLabels:
     """
 
     def __init__(self, evidence: ChipEvidence) -> None:
-        self._chips = _visible_chips(evidence)
+        chips = _visible_chips(evidence)[: layout.MAX_NPUS]
+        self._certain = len(chips)
+        self._labels = tuple(
+            str(chips[index]) if index < self._certain else f"logical-{index}"
+            for index in range(layout.MAX_NPUS)
+        )
 
     def label(self, index: int) -> str:
         """Return the physical chip id of a logical index, or ``logical-<index>``."""
-        return str(self._chips[index]) if index < len(self._chips) else f"logical-{index}"
+        return self._labels[index]
 
     def to_create(self, touched: Iterable[int]) -> tuple[str, ...]:
         """Labels for which an armed process has series at 0, in ascending order of the index.
@@ -33,7 +39,7 @@ class NpuLabels:
         Args:
             touched: the indexes that the process has counted for.
         """
-        certain = range(len(self._chips)) if self._chips else range(1)
+        certain = range(max(self._certain, 1))
         return tuple(self.label(index) for index in sorted({*certain, *touched}))
 
 

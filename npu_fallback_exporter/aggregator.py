@@ -1,0 +1,212 @@
+"""Pages over time to totals that never go down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from .errors import PageError
+from .op_labels import OpLabels
+from .pages.discovery import FoundPage, Scan, SkippedFile
+from .pages.model import ArmedTime, Identity, Page
+from .pages.npu_identity import NpuLabels
+from .rises import Rise, rise
+from .totals import Hook, LiveState, Mode, SlotLabels, SyncLabels, Totals, TransferLabels
+
+FOLDED_NPU = "all"
+DEFAULT_MAX_OPS = 100
+
+# Infos carry text that the pages bring; more of them than this say nothing to anybody.
+_MAX_INFOS = 64
+
+
+class _Process:
+    """What the totals hold of one writer."""
+
+    def __init__(self, page: Page) -> None:
+        # Decided once: a label never changes.
+        self.npu_labels = NpuLabels(page.chips)
+        self.page: Page | None = None
+        self.path = ""
+        self.armed_ns = 0
+        self.finished = False
+
+
+class Aggregator:
+    """Adds to the totals what each page rose since it was read before.
+
+    A page that vanished or cannot be read any more keeps what it added, for the lifetime of the
+    aggregator. Not safe for use by several threads at once.
+
+    Args:
+        max_ops: most op names with a label of their own, over all processes.
+        fold_npu: give the per-op families the npu ``all``.
+        boot_id: of this host, so that clocks of pages of another boot are not taken for its own;
+            empty: not known.
+    """
+
+    def __init__(
+        self, max_ops: int = DEFAULT_MAX_OPS, fold_npu: bool = False, boot_id: str = ""
+    ) -> None:
+        self.totals = Totals()
+        self._op_labels = OpLabels(max_ops)
+        self._fold_npu = fold_npu
+        self._boot_id = boot_id
+        self._processes: dict[Identity, _Process] = {}
+        self._live_pages: list[Page] = []
+        self._skipped_before: set[tuple[str, int]] = set()
+
+    @property
+    def live_pages(self) -> tuple[Page, ...]:
+        """Pages whose writers lived at the last scan."""
+        return tuple(self._live_pages)
+
+    def observe(self, scan: Scan, now_ns: int) -> tuple[SkippedFile, ...]:
+        """Bring the totals up to date.
+
+        Args:
+            scan: what the folders hold now.
+            now_ns: CLOCK_MONOTONIC of this host at the scan.
+
+        Returns:
+            Files skipped for the first time.
+        """
+        self.totals.live = LiveState()
+        self._live_pages = []
+        skipped = list(scan.skipped)
+        rises: list[tuple[_Process, FoundPage, Rise]] = []
+        for found in _one_of_each(scan.pages):
+            page = found.reading.page
+            process = self._processes.get(page.identity) or _Process(page)
+            try:
+                rises.append((process, found, rise(process.page, page)))
+            except PageError as error:
+                skipped.append(SkippedFile(found.path, 0, error))
+        self._label_new_ops(rises)
+        for process, found, risen in rises:
+            self._processes[found.reading.page.identity] = process
+            self._add(process, found, risen, now_ns)
+        self._finish_vanished({found.path for found in scan.pages}, skipped)
+        return self._note_skipped(skipped)
+
+    def _label_new_ops(self, rises: Iterable[tuple[_Process, FoundPage, Rise]]) -> None:
+        first_seen: dict[str, int] = {}
+        for _, found, risen in rises:
+            names = {key.op for key, _ in risen.slots} | {key.op for key, _ in risen.syncs}
+            new = {name for name in names if name not in self._op_labels}
+            if not new:
+                continue
+            for op in found.reading.page.ops:
+                if op.name in new:
+                    seen = first_seen.get(op.name, op.first_seen_unix_ns)
+                    first_seen[op.name] = min(seen, op.first_seen_unix_ns)
+        folded_before = self._op_labels.folded
+        self._op_labels.add((seen, name) for name, seen in first_seen.items())
+        self.totals.ops_overflowed += self._op_labels.folded - folded_before
+        for name, seen in first_seen.items():
+            if self._op_labels[name] == name:
+                self.totals.first_seen_unix_ns[name] = seen
+
+    def _add(self, process: _Process, found: FoundPage, risen: Rise, now_ns: int) -> None:
+        page, live = found.reading.page, found.reading.live
+        totals = self.totals
+        process.page = page
+        process.path = found.path
+        created = totals.created_unix_ns or page.created_unix_ns
+        totals.created_unix_ns = min(created, page.created_unix_ns)
+        if page.armed.ever:
+            totals.watches(page.track, page.boundary)
+            for npu in process.npu_labels.to_create(()):
+                totals.create_kinds(npu)
+        self._add_rows(process.npu_labels, risen)
+        running = live and self._shares_clock(page)
+        armed_ns = _armed_ns(page.armed, now_ns if running else page.armed.last_seen_ns)
+        if armed_ns > process.armed_ns:
+            totals.armed_ns += armed_ns - process.armed_ns
+            process.armed_ns = armed_ns
+        if live:
+            self._note_live(page)
+        else:
+            self._finish(process)
+
+    def _add_rows(self, npu_labels: NpuLabels, risen: Rise) -> None:
+        totals, op_labels = self.totals, self._op_labels
+        for slot, row in risen.slots:
+            npu = npu_labels.label(slot.npu)
+            labels = SlotLabels(
+                op_labels[slot.op], slot.kind, FOLDED_NPU if self._fold_npu else npu
+            )
+            totals.add_slot(labels, npu, row)
+        for sync, row in risen.syncs:
+            npu = FOLDED_NPU if self._fold_npu else npu_labels.label(sync.npu)
+            totals.add_sync(SyncLabels(op_labels[sync.op], npu), row)
+        for cell, row in risen.transfers:
+            npu = npu_labels.label(cell.npu)
+            totals.add_transfer(TransferLabels(cell.direction, cell.cause, npu), row)
+        totals.add_process(risen.process)
+
+    def _shares_clock(self, page: Page) -> bool:
+        theirs = page.identity.boot_id
+        return theirs == self._boot_id or not theirs or not self._boot_id
+
+    def _note_live(self, page: Page) -> None:
+        self._live_pages.append(page)
+        live = self.totals.live
+        live.processes += 1
+        live.watched_with_cpu_kernel = max(
+            live.watched_with_cpu_kernel, page.watched_with_cpu_kernel
+        )
+        live.watched_without_cpu_kernel = max(
+            live.watched_without_cpu_kernel, page.watched_without_cpu_kernel
+        )
+        if len(live.modes) < _MAX_INFOS:
+            live.modes.add(Mode(page.mode, page.mode_source))
+        if len(live.hooks) < _MAX_INFOS:
+            live.hooks.add(Hook(page.versions, page.track, page.boundary))
+
+    def _finish(self, process: _Process) -> None:
+        if not process.finished:
+            process.finished = True
+            self.totals.processes_finished += 1
+
+    def _finish_vanished(self, found: set[str], skipped: Iterable[SkippedFile]) -> None:
+        unreadable = {one.path for one in skipped if one.error.reason != "vanished"}
+        for process in self._processes.values():
+            # A page in a folder that cannot be read now may still be there.
+            places = {process.path, str(Path(process.path).parent)}
+            if not process.finished and process.path not in found and not places & unreadable:
+                self._finish(process)
+
+    def _note_skipped(self, skipped: Iterable[SkippedFile]) -> tuple[SkippedFile, ...]:
+        present: set[tuple[str, int]] = set()
+        first: list[SkippedFile] = []
+        for one in skipped:
+            reason = one.error.reason
+            if reason == "vanished":
+                if any(process.path == one.path for process in self._processes.values()):
+                    continue  # what it counted is in the totals: nothing was skipped
+            else:
+                self.totals.live.unreadable[reason] += 1
+            key = (one.path, one.inode)
+            present.add(key)
+            if key not in self._skipped_before:
+                self.totals.skipped[reason] += 1
+                first.append(one)
+        self._skipped_before = present
+        return tuple(first)
+
+
+def _one_of_each(pages: Iterable[FoundPage]) -> Iterable[FoundPage]:
+    """Leave out pages that are in two places, such as a copy; a live one stays."""
+    chosen: dict[Identity, FoundPage] = {}
+    for found in pages:
+        identity = found.reading.page.identity
+        known = chosen.get(identity)
+        if known is None or (found.reading.live and not known.reading.live):
+            chosen[identity] = found
+    return chosen.values()
+
+
+def _armed_ns(armed: ArmedTime, until_ns: int) -> int:
+    running = max(0, until_ns - armed.since_ns) if armed.since_ns else 0
+    return armed.armed_ns + running

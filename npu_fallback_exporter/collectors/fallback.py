@@ -1,0 +1,52 @@
+"""What the hooks in the server processes count."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from prometheus_client import Metric
+
+from ..aggregator import Aggregator
+from ..pages.arm_failure import ArmFailures
+from ..pages.discovery import scan
+from .hook_families import HookFamilies
+
+_log = logging.getLogger(__name__)
+
+
+class FallbackCollector:
+    """Reads all pages at every scrape.
+
+    Args:
+        folders: gives the pages folders of the moment, so that one that appears later is seen.
+        aggregator: keeps the totals.
+        created_lines: also give the time since when each counter counts.
+        monotonic_ns: this host's CLOCK_MONOTONIC.
+    """
+
+    name = "fallback"
+
+    def __init__(
+        self,
+        folders: Callable[[], Iterable[Path]],
+        aggregator: Aggregator,
+        created_lines: bool = False,
+        monotonic_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._folders = folders
+        self._aggregator = aggregator
+        self._created_lines = created_lines
+        self._monotonic_ns = monotonic_ns
+        self._arm_failures = ArmFailures()
+
+    def collect(self) -> Iterable[Metric]:
+        """Families of all pages; a file that cannot be read is logged once."""
+        found = scan(self._folders(), self._arm_failures)
+        for skipped in self._aggregator.observe(found, self._monotonic_ns()):
+            _log.warning("skipped %s: %s", skipped.path, skipped.error)
+        return HookFamilies(
+            self._aggregator.totals, self._arm_failures.totals, self._created_lines
+        ).build()
