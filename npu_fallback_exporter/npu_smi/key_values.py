@@ -137,9 +137,9 @@ def _fields(text: str, *, ended: bool) -> Iterator[Field]:
 
 @dataclass
 class _Blocks:
-    """What was read so far; ``open`` collects the figures of the block at hand."""
+    """What was read so far; ``open`` has the figures of the block at hand, by label."""
 
-    open: dict[str, float]
+    open: dict[str, float | None]
     chips: dict[ChipKey, ChipUsages]
     problems: dict[str, None]
     card: int | None = None
@@ -205,17 +205,14 @@ def _read_figure(state: _Blocks, line: Field) -> None:
         elif name == "power_watts":
             state.card_power_watts = value
         return
-    if value is None:
-        if not is_absent(line.value):
-            state.problems[f"{line.label} is not readable"] = None
-        return
-    if name in state.open and state.open[name] != value:
+    if value is None and not is_absent(line.value):
+        state.problems[f"{line.label} is not readable"] = None
+    if line.label in state.open:
         # Two blocks ran together. Which chip has which figure is lost.
         state.problems[f"{line.label} stands twice in one block"] = None
-        state.open, state.chip = {}, None
-        state.numbered = True
+        state.open, state.chip, state.numbered = {}, None, True
         return
-    state.open[name] = value
+    state.open[line.label] = value
 
 
 def _end_block(state: _Blocks, id_closes: bool) -> None:
@@ -234,19 +231,20 @@ def _end_block(state: _Blocks, id_closes: bool) -> None:
 
 
 def _store(state: _Blocks) -> None:
-    open_figures, state.open = state.open, {}
+    figures = {_FIELDS[label][0]: value for label, value in state.open.items() if value is not None}
+    state.open = {}
     if state.card is None or (state.numbered and state.chip is None):
         state.problems["the figures of a chip stand without its id"] = None
         return
     for capacity, rates in _PARTS.items():
-        if open_figures.get(capacity) == 0:
+        if figures.get(capacity) == 0:
             for name in (capacity, *rates):
-                open_figures.pop(name, None)
+                figures.pop(name, None)
     for name in (*_PARTS, *_COUNTS):
-        if open_figures.get(name, 0) < 0:
-            open_figures.pop(name)
+        if figures.get(name, 0) < 0:
+            figures.pop(name)
     key = ChipKey(state.card, state.chip)
-    state.chips[key] = ChipUsages(key, **open_figures)
+    state.chips[key] = ChipUsages(key, **figures)
 
 
 _KNOWN = {field.name for field in fields(ChipUsages)}
