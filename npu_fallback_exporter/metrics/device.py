@@ -5,6 +5,7 @@ from __future__ import annotations
 from .spec import MetricSpec
 
 _ABSENT = "Absent, never 0, where npu-smi does not give it or the last sample is too old."
+_IN_TURN = "One card is asked per interval, so that it may be as old as there are cards. "
 
 INFO = MetricSpec(
     "npu_info",
@@ -16,50 +17,59 @@ INFO = MetricSpec(
 AICORE_UTILIZATION = MetricSpec(
     "npu_aicore_utilization_ratio",
     "gauge",
-    "Utilization of the AI cores, 0 to 1, over npu-smi's own window. " + _ABSENT,
+    "Utilization of the AI cores, 0 to 1, over npu-smi's own window; where its table has NPU Util "
+    "in their place (950), that. Not told from idle: a query of npu-smi that failed and printed 0, "
+    "a chip that is profiled or cut into virtual ones. " + _ABSENT,
     ("npu",),
     unit="ratio",
 )
 AICPU_UTILIZATION = MetricSpec(
     "npu_aicpu_utilization_ratio",
     "gauge",
-    "Utilization of the AI CPUs of the device, 0 to 1. Not included: the host CPU. " + _ABSENT,
+    "Utilization of the AI CPUs of the device, 0 to 1. Not included: the host CPU. "
+    + _IN_TURN
+    + _ABSENT,
     ("npu",),
     unit="ratio",
 )
 CTRLCPU_UTILIZATION = MetricSpec(
     "npu_ctrlcpu_utilization_ratio",
     "gauge",
-    "Utilization of the control CPUs of the device, 0 to 1. Not included: the host CPU. " + _ABSENT,
+    "Utilization of the control CPUs of the device, 0 to 1. Not included: the host CPU. "
+    + _IN_TURN
+    + _ABSENT,
     ("npu",),
     unit="ratio",
 )
 MEMORY_USED = MetricSpec(
     "npu_memory_used_bytes",
     "gauge",
-    "Device memory in use, in bytes, by kind of memory (ddr, hbm, hugepages), over all "
-    "processes. " + _ABSENT,
+    "Device memory in use, in bytes, by kind of memory (ddr, hbm, hugepages of 2 MiB), over all "
+    "processes. Not told apart: what the driver holds for itself. " + _ABSENT,
     ("npu", "memory"),
     unit="bytes",
 )
 MEMORY_TOTAL = MetricSpec(
     "npu_memory_total_bytes",
     "gauge",
-    "Device memory in bytes, by kind of memory (ddr, hbm, hugepages). " + _ABSENT,
+    "Device memory in bytes, by kind of memory (ddr, hbm, hugepages of 2 MiB). Not shown: memory "
+    "that the chip does not have. " + _ABSENT,
     ("npu", "memory"),
     unit="bytes",
 )
 MEMORY_BANDWIDTH_UTILIZATION = MetricSpec(
     "npu_memory_bandwidth_utilization_ratio",
     "gauge",
-    "Utilization of the memory bandwidth of the device, 0 to 1, by kind of memory. " + _ABSENT,
+    "Utilization of the memory bandwidth of the device, 0 to 1, by kind of memory (ddr, hbm). "
+    "Not included: copies between devices and the memory of the host. " + _IN_TURN + _ABSENT,
     ("npu", "memory"),
     unit="ratio",
 )
 POWER = MetricSpec(
     "npu_power_watts",
     "gauge",
-    "Power drawn in watts, of the chip or of the card as npu-smi prints it. " + _ABSENT,
+    "Power drawn in watts, of the chip or of the card as npu-smi prints it. Left out: 0, which "
+    "npu-smi prints for a sensor that it could not read. " + _ABSENT,
     ("npu",),
     unit="watts",
 )
@@ -73,35 +83,38 @@ TEMPERATURE = MetricSpec(
 HEALTH = MetricSpec(
     "npu_health",
     "gauge",
-    "1 for the health that npu-smi reports, 0 for the other four; a word that npu-smi does not "
-    "document is unknown. " + _ABSENT,
+    "1 for the health that npu-smi reports, 0 for the other four (OK, Warning, Alarm, Critical, "
+    "UNKNOWN). Not shown: which fault it is. " + _ABSENT,
     ("npu", "status"),
 )
 PROCESS_MEMORY = MetricSpec(
     "npu_process_memory_bytes",
     "gauge",
     "Device memory held by processes in bytes, summed per process name; a blank name is unknown. "
-    "Not shown: processes that npu-smi cannot see from here. " + _ABSENT,
+    "Not shown: processes that npu-smi cannot see from here, and more than 8 on a chip. " + _ABSENT,
     ("npu", "process"),
     unit="bytes",
 )
 SMI_UP = MetricSpec(
     "npu_smi_up",
     "gauge",
-    "1 if the last run of npu-smi gave a sample, else 0. Absent with --no-npu-smi.",
+    "1 if the last run of npu-smi info gave a sample that is not too old (three intervals), else "
+    "0. Not covered: the runs for finer figures. Absent with --no-npu-smi.",
 )
 SMI_SAMPLE_DURATION = MetricSpec(
     "npu_smi_sample_duration_seconds",
     "gauge",
-    "Seconds that the last sample took, over all its runs of npu-smi; a scrape never waits for "
-    "it. Absent before the first sample has ended.",
+    "Seconds that the last run of npu-smi info took, whether it gave a sample or not; a scrape "
+    "never waits for it. Not included: the runs for finer figures. Absent before the first run "
+    "has ended.",
     unit="seconds",
 )
 SMI_SAMPLE_FAILURES = MetricSpec(
     "npu_smi_sample_failures_total",
     "counter",
-    "Samples of npu-smi that failed. Not counted: single values that npu-smi left out. "
-    "Starts again at 0 with the exporter.",
+    "Runs of npu-smi that gave no sample: missing, timeout, driver, busy (another container holds "
+    "the card), unparsable, permission. Not counted: single values that npu-smi left out, and "
+    "figures that a chip does not have. Starts again at 0 with the exporter.",
     ("reason",),
 )
 SMI_LAST_SUCCESS = MetricSpec(

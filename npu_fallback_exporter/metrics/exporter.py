@@ -7,8 +7,17 @@ from .spec import MetricSpec
 HOST_CPU_UTILIZATION = MetricSpec(
     "npu_host_cpu_utilization_ratio",
     "gauge",
-    "Utilization of all CPUs of the host together, 0 to 1, since the scrape before. "
-    "Not included: a container's own limit.",
+    "Utilization of all CPUs of the host together, 0 to 1, since the scrape before (at least one "
+    "second). Not included: waiting for disks, and a container's own limit, which "
+    "npu_container_cpu_utilization_ratio has. Absent in the first second.",
+    unit="ratio",
+)
+CONTAINER_CPU_UTILIZATION = MetricSpec(
+    "npu_container_cpu_utilization_ratio",
+    "gauge",
+    "CPU use of this exporter's own control group, 0 to 1 of its CPU limit, since the scrape "
+    "before: of the server too where both share a container. Not included: other containers of "
+    "the pod. Absent where no limit is set.",
     unit="ratio",
 )
 SERVER_CPU_SECONDS = MetricSpec(
@@ -16,7 +25,7 @@ SERVER_CPU_SECONDS = MetricSpec(
     "counter",
     "CPU seconds, user and system, of the hooked processes together; what a process used after "
     "the last scrape that saw it alive is missing. Absent where this exporter cannot see the very "
-    "processes (another pid namespace). Starts again with the exporter for processes that ended.",
+    "processes (another pid namespace). Starts again with the exporter.",
     unit="seconds",
 )
 SERVER_RESIDENT_MEMORY = MetricSpec(
@@ -48,5 +57,10 @@ COLLECTOR_DURATION = MetricSpec(
     unit="seconds",
 )
 
-HOST_METRICS = (HOST_CPU_UTILIZATION, SERVER_CPU_SECONDS, SERVER_RESIDENT_MEMORY)
+HOST_METRICS = (
+    HOST_CPU_UTILIZATION,
+    CONTAINER_CPU_UTILIZATION,
+    SERVER_CPU_SECONDS,
+    SERVER_RESIDENT_MEMORY,
+)
 EXPORTER_METRICS = (BUILD_INFO, COLLECTOR_SUCCESS, COLLECTOR_DURATION)
