@@ -143,8 +143,10 @@ class HookFamilies:
                 watched.samples.append(Sample(hook.OPERATORS_WATCHED.name, labels, ops))
             yield watched
         yield self._counter(hook.OPS_OVERFLOWED, totals.ops_overflowed)
-        # A gauge for each reason that the counter has, so that an alert sees it fall to 0.
-        now = {reason: live.unreadable[reason] for reason in totals.skipped}
+        # Present at 0 as well, so that an alert sees it fall. What vanished is not there now.
+        now = {
+            reason: live.unreadable[reason] for reason in totals.skipped if reason != "vanished"
+        }
         yield _by_reason(hook.PAGES_UNREADABLE, now)
         yield _by_reason(hook.PAGES_SKIPPED, totals.skipped)
 

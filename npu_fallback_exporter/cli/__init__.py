@@ -1,0 +1,1 @@
+"""The command line: one file per verb. The only place that prints and exits."""

@@ -1,0 +1,153 @@
+"""``serve``: the sidecar."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import ConfigError
+
+if TYPE_CHECKING:
+    from ..aggregator import Aggregator
+    from ..collectors.base import Collector
+    from ..web.server import ListenAddress
+
+HELP = "read the pages of all server processes and answer Prometheus"
+EXAMPLE = "npu-fallback-exporter serve --web.listen-address 127.0.0.1:10837"
+
+DEFAULT_ADDRESS = ":10837"
+_LOG_LEVELS = ("debug", "info", "warning", "error")
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+_log = logging.getLogger(__name__)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags of this verb."""
+    parser.add_argument(
+        "--web.listen-address",
+        dest="listen_address",
+        type=_listen_address,
+        default=DEFAULT_ADDRESS,
+        metavar="[HOST]:PORT",
+        help="where to answer; port 0 takes one that is free (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--web.created-lines",
+        dest="created_lines",
+        action="store_true",
+        help="also give the time since when each counter of the hooks counts (_created)",
+    )
+    parser.add_argument(
+        "--pages",
+        action="append",
+        type=Path,
+        metavar="DIR",
+        help="folder of pages, may be given several times (default: NPU_FALLBACK_DIR, or else "
+        "every readable default folder)",
+    )
+    parser.add_argument(
+        "--max-ops",
+        type=_positive,
+        default=100,
+        metavar="N",
+        help="distinct ops with series of their own; the rest is __other__ (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--fold-npu", action="store_true", help='give the series of ops the label npu="all"'
+    )
+    parser.add_argument(
+        "--log.level",
+        dest="log_level",
+        choices=_LOG_LEVELS,
+        default="info",
+        help="least level of what is logged to stderr (default: %(default)s)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until SIGTERM or SIGINT."""
+    # Imported here, so that the other verbs need neither prometheus_client nor uvicorn.
+    from ..aggregator import Aggregator
+    from ..collectors.composite import CompositeCollector
+    from ..web import server
+    from ..web.app import ExporterApp
+
+    server.end_on_signals()
+    _log_to_stderr(args.log_level)
+    aggregator = Aggregator(args.max_ops, args.fold_npu, _boot_id())
+    folders = _folders(args.pages)
+    collectors = _collectors(aggregator, folders, args)
+    app = ExporterApp(CompositeCollector(collectors), needed=("fallback",))
+    with server.listen(args.listen_address) as listener:
+        _name_folders(tuple(folders()))
+        _log.info("listening on %s", server.url(listener))
+        server.serve(app, listener)
+    return 0
+
+
+def _collectors(
+    aggregator: Aggregator, folders: Callable[[], Iterable[Path]], args: argparse.Namespace
+) -> list[Collector]:
+    """Everything that is asked at a scrape, in the order of the answer."""
+    from ..collectors.build_info import BuildInfoCollector
+    from ..collectors.fallback import FallbackCollector
+    from ..collectors.process import OwnProcessCollector
+
+    return [
+        FallbackCollector(folders, aggregator, args.created_lines),
+        BuildInfoCollector(),
+        OwnProcessCollector(),
+    ]
+
+
+def _folders(given: list[Path] | None) -> Callable[[], Iterable[Path]]:
+    from ..pages.discovery import readable_default_folders
+
+    named = given or [Path(text) for text in (os.environ.get("NPU_FALLBACK_DIR"),) if text]
+    if not named:
+        return readable_default_folders
+    fixed = tuple(dict.fromkeys(folder.absolute() for folder in named))
+    return lambda: fixed
+
+
+def _name_folders(folders: tuple[Path, ...]) -> None:
+    for folder in folders:
+        if folder.is_dir():
+            _log.info("reading pages in %s", folder)
+        else:
+            _log.warning("no pages folder %s yet: it is read as soon as it is there", folder)
+    if not folders:
+        _log.warning("no pages folder yet: it is read as soon as a server has made one")
+
+
+def _log_to_stderr(level: str) -> None:
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=level.upper())
+    # Its news of starting and stopping tell an operator nothing.
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+
+
+def _boot_id() -> str:
+    try:
+        return _BOOT_ID.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def _listen_address(text: str) -> ListenAddress:
+    from ..web.server import ListenAddress
+
+    try:
+        return ListenAddress.parse(text)
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _positive(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return int(text)

@@ -1,0 +1,1 @@
+"""The HTTP side of the exporter: an ASGI application, served by uvicorn."""

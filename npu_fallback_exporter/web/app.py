@@ -1,0 +1,136 @@
+"""The ASGI application: which path answers what."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..collectors.composite import CompositeCollector
+from .exposition import Answer, accepts_gzip
+from .landing import HTML
+from .single_flight import SingleFlight
+
+_log = logging.getLogger(__name__)
+
+_Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[_Message]]
+Send = Callable[[_Message], Awaitable[None]]
+
+_METHODS = ("GET", "HEAD")
+_NOT_COLLECTED = "no collection has finished yet"
+
+
+@dataclass(frozen=True)
+class Response:
+    """One answer. Headers beside those of every answer are pairs of bytes."""
+
+    status: int
+    content_type: str
+    body: bytes
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+class ExporterApp:
+    """Answers scrapes and probes.
+
+    Scrapes at the same time share one collection, which runs outside the event loop: a slow one
+    delays neither probes nor other paths.
+
+    Args:
+        collectors: asked at every scrape, and once at start.
+        needed: names of the collectors that must have succeeded once before it is ready.
+    """
+
+    def __init__(self, collectors: CompositeCollector, needed: tuple[str, ...] = ()) -> None:
+        self._collectors = collectors
+        self._needed = needed
+        self._not_ready: str | None = _NOT_COLLECTED
+        self._scrape = SingleFlight(self._collect)
+        self._first: asyncio.Task[Answer] | None = None
+        self._routes: dict[str, Callable[[dict[bytes, bytes]], Awaitable[Response]]] = {
+            "/": self._landing,
+            "/metrics": self._metrics,
+            "/healthz": self._healthz,
+            "/readyz": self._readyz,
+        }
+
+    async def __call__(self, scope: _Message, receive: Receive, send: Send) -> None:
+        """Serve one ASGI scope."""
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        elif scope["type"] == "http":
+            await _respond(await self._answer(scope), scope["method"], send)
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                # Without waiting: a probe may ask before the first scrape.
+                self._first = asyncio.create_task(self._scrape.result())
+            await send({"type": f"{message['type']}.complete"})
+            if message["type"] == "lifespan.shutdown":
+                return
+
+    async def _answer(self, scope: _Message) -> Response:
+        route = self._routes.get(scope["path"])
+        if route is None:
+            return _text(404, "not found: the metrics are at /metrics\n")
+        if scope["method"] not in _METHODS:
+            allow = (b"allow", ", ".join(_METHODS).encode())
+            return _text(405, f"use {' or '.join(_METHODS)}\n", allow)
+        try:
+            return await route(dict(scope["headers"]))
+        except Exception as error:
+            _log.error("cannot answer %s: %s: %s", scope["path"], type(error).__name__, error)
+            return _text(500, "internal error: see the log of the exporter\n")
+
+    def _collect(self) -> Answer:
+        snapshot = self._collectors.snapshot()
+        if self._not_ready is not None:
+            failed = [
+                f"collector {name} failed ({why})"
+                for name, why in snapshot.failures.items()
+                if name in self._needed
+            ]
+            self._not_ready = "; ".join(failed) or None
+        return Answer(snapshot)
+
+    async def _metrics(self, headers: dict[bytes, bytes]) -> Response:
+        accept = headers.get(b"accept", b"").decode("latin-1")
+        in_gzip = accepts_gzip(headers.get(b"accept-encoding", b"").decode("latin-1"))
+        answer = await self._scrape.result()
+        # Writing a large answer takes long enough to keep probes waiting.
+        exposition = await asyncio.to_thread(answer.exposition, accept, in_gzip)
+        coding = ((b"content-encoding", b"gzip"),) if in_gzip else ()
+        vary = (b"vary", b"accept, accept-encoding")
+        return Response(200, exposition.content_type, exposition.body, (*coding, vary))
+
+    async def _landing(self, _headers: dict[bytes, bytes]) -> Response:
+        return Response(200, "text/html; charset=utf-8", HTML)
+
+    async def _healthz(self, _headers: dict[bytes, bytes]) -> Response:
+        return _text(200, "ok\n")
+
+    async def _readyz(self, _headers: dict[bytes, bytes]) -> Response:
+        if self._not_ready is None:
+            return _text(200, "ready\n")
+        return _text(503, f"not ready: {self._not_ready}\n")
+
+
+def _text(status: int, text: str, *headers: tuple[bytes, bytes]) -> Response:
+    return Response(status, "text/plain; charset=utf-8", text.encode(), headers)
+
+
+async def _respond(response: Response, method: str, send: Send) -> None:
+    headers = [
+        (b"content-type", response.content_type.encode("latin-1", "replace")),
+        (b"content-length", str(len(response.body)).encode()),
+        (b"x-content-type-options", b"nosniff"),
+        *response.headers,
+    ]
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    body = b"" if method == "HEAD" else response.body
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,120 @@
+"""Listening, and serving until a signal ends it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import socket
+from dataclasses import dataclass
+from types import FrameType
+
+import uvicorn
+
+from ..errors import ConfigError, NpuFallbackError
+from .app import ExporterApp
+
+# Longer than common scrape intervals, so that a scrape finds its connection open.
+_KEEP_ALIVE_SECONDS = 75
+# Less than the grace that container runtimes give after SIGTERM.
+_SHUTDOWN_SECONDS = 3
+_MAX_PORT = 65535
+
+
+@dataclass(frozen=True)
+class ListenAddress:
+    """Where to listen. An empty host means every interface."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> ListenAddress:
+        """Read ``HOST:PORT``, ``[IPV6]:PORT`` or ``:PORT``.
+
+        Raises:
+            ConfigError: it is none of these.
+        """
+        host, colon, port = text.rpartition(":")
+        bracketed = host.startswith("[") and host.endswith("]")
+        if bracketed:
+            host = host[1:-1]
+        number = int(port) if port.isascii() and port.isdigit() else -1
+        if not colon or not 0 <= number <= _MAX_PORT or (":" in host and not bracketed):
+            raise ConfigError(
+                f"{text!r} is not an address to listen on", "write HOST:PORT or :PORT, like :10837"
+            )
+        return cls(host, number)
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def listen(address: ListenAddress) -> socket.socket:
+    """Open the listening socket; port 0 takes any that is free.
+
+    Raises:
+        NpuFallbackError: it cannot be opened.
+    """
+    dual = not address.host and socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if dual or ":" in address.host else socket.AF_INET
+    try:
+        return socket.create_server(
+            (address.host, address.port), family=family, dualstack_ipv6=dual, backlog=128
+        )
+    except OSError as error:
+        what = f"cannot listen on {address} ({_reason(error)})"
+        raise NpuFallbackError(what, _next_step(error)) from None
+
+
+def url(listener: socket.socket) -> str:
+    """Address of the metrics as a client on this host may use it."""
+    host, port = listener.getsockname()[:2]
+    return f"http://{ListenAddress(host, port)}/metrics"
+
+
+def serve(app: ExporterApp, listener: socket.socket) -> None:
+    """Serve until SIGTERM or SIGINT, finishing the answers under way."""
+    config = uvicorn.Config(
+        app,
+        loop="asyncio",
+        http="h11",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+    )
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def end_on_signals() -> None:
+    """End this process with status 0 at SIGTERM and SIGINT.
+
+    As PID 1 a process without a handler would not see SIGTERM at all. While uvicorn serves it has
+    handlers of its own, and raises the signal again for these when it has finished.
+    """
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end)
+
+
+def _end(_number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(0)
+
+
+def _reason(error: OSError) -> str:
+    # create_server() appends the address to the text; the number has the plain words.
+    if isinstance(error, socket.gaierror) or error.errno is None:
+        return error.strerror or str(error)
+    return os.strerror(error.errno)
+
+
+def _next_step(error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return "end what listens there, or choose another port with --web.listen-address"
+    if error.errno == errno.EACCES:
+        return "choose a port above 1023 with --web.listen-address"
+    return "name an address of this host with --web.listen-address"
