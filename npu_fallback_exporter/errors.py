@@ -25,8 +25,10 @@ class ConfigError(NpuFallbackError):
     """An environment variable or a flag has a value that is not accepted."""
 
 
-class ArmError(NpuFallbackError):
+class ArmError(NpuFallbackError, RuntimeError):
     """The hook cannot be armed in this process.
+
+    A RuntimeError, because in strict mode it is what the first use of the NPU raises.
 
     Args:
         reason: the label of ``npu_fallback_arm_failures_total``.

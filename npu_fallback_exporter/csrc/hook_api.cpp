@@ -37,10 +37,10 @@ int guarded(char* error, std::size_t error_bytes, Work work) noexcept {
     copy_out(failure.reason() + "\n" + failure.what() + "\n" + failure.next_step(), error,
              error_bytes);
   } catch (const std::exception& failure) {
-    copy_out(std::string("internal\n") + failure.what() + "\nreport it with this line", error,
+    copy_out(std::string("other\n") + failure.what() + "\nreport it with this line", error,
              error_bytes);
   } catch (...) {
-    copy_out("internal\nunknown exception\nreport it with this line", error, error_bytes);
+    copy_out("other\nunknown exception\nreport it with this line", error, error_bytes);
   }
   return -1;
 }

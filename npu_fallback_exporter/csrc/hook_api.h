@@ -7,6 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 
+// The rest of the library is compiled with hidden visibility.
+#pragma GCC visibility push(default)
+
 extern "C" {
 
 struct nfe_config {
@@ -42,3 +45,5 @@ int nfe_set_policy(std::uint32_t mode, std::uint32_t source, const char* rules, 
 // Path of this process's page; empty when there is none. Returns the bytes it needs.
 std::size_t nfe_page_path(char* path, std::size_t path_bytes) noexcept;
 }
+
+#pragma GCC visibility pop

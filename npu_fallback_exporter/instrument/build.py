@@ -1,0 +1,142 @@
+"""Compiling the native hook for the PyTorch of this environment."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from npu_fallback_exporter.errors import BuildError
+from npu_fallback_exporter.instrument.hook_path import SOURCES, HookTarget, cache_folder, find
+
+#: Older versions lack ``OperatorHandle::getComputedKernelForDispatchKey`` and were never tried.
+OLDEST_TORCH = (2, 9)
+
+_COMPILE_SECONDS = 600
+
+
+def build(folder: Path | None = None, *, force: bool = False) -> Path:
+    """Compile the hook if it is not there yet, and return its path.
+
+    Safe when several processes start at once: one compiles, the others wait for it and take the
+    result, which appears under its name only when it is complete.
+
+    Args:
+        folder: where to put it; the user's cache when left out.
+        force: compile although it is there.
+
+    Raises:
+        BuildError: no PyTorch, an old one, no compiler, a folder that cannot be written, or a
+            compilation that fails.
+    """
+    target = _target()
+    folder = cache_folder() if folder is None else folder
+    path = folder / target.file_name
+    try:
+        with _one_at_a_time(folder):
+            if force or find(target, folder) != path:
+                _compile(target, path)
+    except OSError as error:
+        raise BuildError(
+            f"cannot put the hook into {folder} ({error.strerror})",
+            "name a folder that can be written with --output",
+        ) from error
+    return path
+
+
+def _target() -> HookTarget:
+    # Compiling needs no backend, and the machine that compiles may have no CANN for torch_npu.
+    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+    try:
+        target = HookTarget.of_this_process()
+    except ImportError as error:
+        raise BuildError(
+            "PyTorch cannot be imported, and the hook is compiled for the one that is installed "
+            f"({error})",
+            "run this in the environment of your server",
+        ) from error
+    if target.version < OLDEST_TORCH:
+        raise BuildError(
+            f"PyTorch {target.torch_version} is too old for the hook",
+            f"use PyTorch {OLDEST_TORCH[0]}.{OLDEST_TORCH[1]} or newer",
+        )
+    return target
+
+
+@contextlib.contextmanager
+def _one_at_a_time(folder: Path) -> Iterator[None]:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _compiler() -> str:
+    wanted = os.environ.get("CXX")
+    for name in [wanted] if wanted else ["g++", "c++", "clang++"]:
+        found = shutil.which(name)
+        if found:
+            return found
+    raise BuildError(
+        f"no C++ compiler found ({wanted or 'g++, c++, clang++'})",
+        "install one (apt-get install g++), or name one in CXX",
+    )
+
+
+def _compile(target: HookTarget, path: Path) -> None:
+    command = [_compiler(), *_flags(target), *map(str, sorted(SOURCES.glob("*.cpp")))]
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".build-") as scratch:
+        output = Path(scratch) / path.name
+        try:
+            done = subprocess.run(  # noqa: S603 - the compiler that the user chose
+                [*command, *_libraries(), "-o", str(output)],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_COMPILE_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise BuildError(
+                f"{command[0]} took more than {_COMPILE_SECONDS} s", "try again on an idle machine"
+            ) from error
+        if done.returncode != 0:
+            raise BuildError(
+                f"{command[0]} failed with status {done.returncode} ({_first_error(done.stderr)})",
+                "compile with a g++ that knows the C++ standard of your PyTorch (g++ 11 or newer), "
+                "named in CXX",
+            )
+        output.replace(path)
+
+
+def _flags(target: HookTarget) -> list[str]:
+    from torch.utils.cpp_extension import include_paths
+
+    # The headers of PyTorch 2.13 need C++20; older ones are compiled as their PyTorch was.
+    standard = "c++20" if target.version >= (2, 13) else "c++17"
+    includes = [flag for folder in include_paths() for flag in ("-isystem", folder)]
+    return [
+        f"-std={standard}",
+        "-O2",
+        "-fPIC",
+        "-shared",
+        "-fvisibility=hidden",
+        f"-D_GLIBCXX_USE_CXX11_ABI={int(target.cxx11_abi)}",
+        *includes,
+    ]
+
+
+def _libraries() -> list[str]:
+    from torch.utils.cpp_extension import library_paths
+
+    return [*(f"-L{folder}" for folder in library_paths()), "-lc10", "-ltorch_cpu"]
+
+
+def _first_error(text: str) -> str:
+    lines = text.splitlines()
+    return next((line for line in lines if "error" in line), lines[-1] if lines else "no message")
