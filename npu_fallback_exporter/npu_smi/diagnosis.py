@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
+from npu_fallback_exporter.npu_smi.text import lines_of
+
 
 class FailureReason(str, Enum):
     """Label ``reason`` of ``npu_smi_sample_failures_total``."""
@@ -63,6 +65,7 @@ def diagnose(text: str, exit_status: int | None) -> Diagnosis:
         text: stdout and stderr of the tool.
         exit_status: its exit status; negative for a signal; None if unknown.
     """
+    text = "\n".join(lines_of(text, ended=True))
     codes = [(int(match[1]), match.start()) for match in _CODE.finditer(text)]
     for code, start in codes:
         # "in use" is told first and followed by errors that only result from it.

@@ -6,8 +6,9 @@ and the logical id counts from 0 in every container. So each chip is decided by
 the first of these that holds:
 
 1. ``Phy-ID`` of the table, or ``Chip Phy-ID`` of ``-m``;
-2. the device nodes seen here, if there are as many as chips and the logical ids
-   count them through: the driver numbers what it sees in their order;
+2. the device nodes seen here, if the logical ids are just their numbers, or if there
+   are as many nodes as chips and the logical ids count them through: the driver
+   numbers what it sees in their order;
 3. one chip on the card, and a layout without logical ids (910, 950): the number
    of the card, where no device node contradicts it;
 4. the logical id, where no device node is seen at all;
@@ -66,15 +67,19 @@ def npu_labels(
         logic[chip.key] = chip.logic_id if chip.logic_id is not None else in_map[0]
         physical[chip.key] = chip.physical_id if chip.physical_id is not None else in_map[1]
     in_order = sorted(nodes)
-    counted_through = len(nodes) == len(chips) and set(logic.values()) == set(range(len(chips)))
+    ids = set(logic.values())
+    if len(ids) == len(chips) == len(nodes) and ids in (nodes, set(range(len(chips)))):
+        node_of = dict(zip(sorted(i for i in ids if i is not None), in_order, strict=True))
+    else:
+        node_of = {}
     on_card = _chips_per_card(chips)
 
     labels: dict[ChipKey, str] = {}
     for chip in chips:
         key, number = chip.key, physical[chip.key]
         logic_id = logic[key]
-        if number is None and counted_through and logic_id is not None:
-            number = in_order[logic_id]
+        if number is None and logic_id is not None:
+            number = node_of.get(logic_id)
         if number is None and chip.logic_id is None and on_card[key.card] == 1:
             number = key.card if not nodes or key.card in nodes else None
         if number is None and not nodes:
