@@ -72,10 +72,10 @@ void PageWriter::show_watched(Page& page) noexcept {
 }
 
 Page* PageWriter::page_after_fork() noexcept {
-  if (!remake_.load(std::memory_order_acquire)) return nullptr;
+  // Cleared after the page is published: who sees it cleared sees the page, if there is one.
+  if (!remake_.load(std::memory_order_acquire)) return page_.load(std::memory_order_acquire);
   const std::lock_guard<std::mutex> lock(slow_path_mutex());
-  if (file_.page != nullptr || !remake_.load(std::memory_order_relaxed)) return file_.page;
-  remake_.store(false, std::memory_order_release);  // one attempt: what failed is said once
+  if (!remake_.load(std::memory_order_relaxed)) return file_.page;
   try {
     publish(create_page_file(config_));
   } catch (const Error& error) {
@@ -84,6 +84,7 @@ Page* PageWriter::page_after_fork() noexcept {
   } catch (const std::exception& error) {
     std::fprintf(stderr, "npu-fallback-exporter: this process counts nothing: %s\n", error.what());
   }
+  remake_.store(false, std::memory_order_release);  // one attempt: what failed is said once
   return file_.page;
 }
 
