@@ -121,7 +121,7 @@ class NpuSmiSampler:
         self._mapped_keys: frozenset[ChipKey] = frozenset()
         self._samples_to_next_map = 0
         self._next_card = 0
-        self._skips: dict[int, int] = {}
+        self._not_before: dict[int, float] = {}
         self._logged: set[str] = set()
 
     def start(self) -> None:
@@ -256,12 +256,12 @@ class NpuSmiSampler:
         """Ask the next card in turn for its finer figures."""
         info = self._info
         cards = sorted({chip.key.card for chip in info.chips}) if info is not None else []
+        now = self._monotonic()
         for _ in cards:
             card = cards[self._next_card % len(cards)]
             self._next_card += 1
-            if self._skips.get(card, 0) == 0:
+            if now >= self._not_before.get(card, now):
                 break
-            self._skips[card] -= 1
         else:
             return
         result = self._command.run("info", "-t", "usages", "-i", str(card))
@@ -269,15 +269,15 @@ class NpuSmiSampler:
         # A text that names another card than the one asked for proves nothing.
         found = [usages for usages in parsed.chips if usages.key.card == card]
         if found and result.failure is None:
-            now = self._monotonic()
+            taken = self._monotonic()
             with self._lock:
-                self._usages.update({usages.key: (now, usages) for usages in found})
+                self._usages.update({usages.key: (taken, usages) for usages in found})
             return
         failure = result.failure or diagnose(
             result.stdout + "\n" + result.stderr, result.exit_status
         )
         if failure.unsupported:
-            self._skips[card] = _SKIPPED_ROTATIONS
+            self._not_before[card] = now + _SKIPPED_ROTATIONS * self._interval * len(cards)
             self._log_once(f"card {card} has no finer figures: {failure.words}", logging.INFO)
         else:
             self._count(failure, f"info -t usages -i {card}")
