@@ -18,6 +18,7 @@ PROGRAM = "npu-fallback-exporter"
 # A verb is the module of the same name beside this one; it is imported when it is asked for.
 VERBS = (
     "serve",
+    "run",
     "build-hook",
 )
 

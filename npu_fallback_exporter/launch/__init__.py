@@ -1,0 +1,1 @@
+"""Starting programs: a server with the hook armed, and a sidecar beside it."""
