@@ -6,14 +6,17 @@ import argparse
 import logging
 import os
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
+from . import npu_smi_flags
 
 if TYPE_CHECKING:
     from ..aggregator import Aggregator
     from ..collectors.base import Collector
+    from ..npu_smi.sampler import NpuSmiSampler
     from ..web.server import ListenAddress
 
 HELP = "read the pages of all server processes and answer Prometheus"
@@ -60,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fold-npu", action="store_true", help='give the series of ops the label npu="all"'
     )
+    npu_smi_flags.add_arguments(parser)
     parser.add_argument(
         "--log.level",
         dest="log_level",
@@ -81,25 +85,42 @@ def run(args: argparse.Namespace) -> int:
     _log_to_stderr(args.log_level)
     aggregator = Aggregator(args.max_ops, args.fold_npu, _boot_id())
     folders = _folders(args.pages)
-    collectors = _collectors(aggregator, folders, args)
+    sampler = npu_smi_flags.sampler_of(args)
+    collectors = _collectors(aggregator, folders, sampler, args)
     app = ExporterApp(CompositeCollector(collectors), needed=("fallback",))
     with server.listen(args.listen_address) as listener:
         _name_folders(tuple(folders()))
         _log.info("listening on %s", server.url(listener))
-        server.serve(app, listener)
+        with sampler or nullcontext():
+            server.serve(app, listener)
     return 0
 
 
 def _collectors(
-    aggregator: Aggregator, folders: Callable[[], Iterable[Path]], args: argparse.Namespace
+    aggregator: Aggregator,
+    folders: Callable[[], Iterable[Path]],
+    sampler: NpuSmiSampler | None,
+    args: argparse.Namespace,
 ) -> list[Collector]:
     """Everything that is asked at a scrape, in the order of the answer."""
     from ..collectors.build_info import BuildInfoCollector
     from ..collectors.fallback import FallbackCollector
+    from ..collectors.host import HostCollector, identities_of
+    from ..collectors.npu_mapping import NpuMappingCollector
+    from ..collectors.npu_smi import NpuSmiCollector
     from ..collectors.process import OwnProcessCollector
 
+    fallback = FallbackCollector(folders, aggregator, args.created_lines)
+    devices: list[Collector] = []
+    if sampler is not None:
+        devices = [
+            NpuSmiCollector(sampler),
+            NpuMappingCollector(sampler, lambda: fallback.live_pages),
+        ]
     return [
-        FallbackCollector(folders, aggregator, args.created_lines),
+        fallback,
+        *devices,
+        HostCollector(lambda: identities_of(fallback.live_pages)),
         BuildInfoCollector(),
         OwnProcessCollector(),
     ]

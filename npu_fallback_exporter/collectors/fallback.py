@@ -12,6 +12,7 @@ from prometheus_client import Metric
 from ..aggregator import Aggregator
 from ..pages.arm_failure import ArmFailures
 from ..pages.discovery import scan
+from ..pages.model import Page
 from .hook_families import HookFamilies
 
 _log = logging.getLogger(__name__)
@@ -41,10 +42,14 @@ class FallbackCollector:
         self._created_lines = created_lines
         self._monotonic_ns = monotonic_ns
         self._arm_failures = ArmFailures()
+        #: Pages of the processes that lived at the last collection.
+        self.live_pages: tuple[Page, ...] = ()
 
     def collect(self) -> Iterable[Metric]:
         """Families of all pages; a file that cannot be read is logged once."""
         found = scan(self._folders(), self._arm_failures)
+        readings = [page.reading for page in found.pages]
+        self.live_pages = tuple(reading.page for reading in readings if reading.live)
         for skipped in self._aggregator.observe(found, self._monotonic_ns()):
             _log.warning("skipped %s: %s", skipped.path, skipped.error)
         return HookFamilies(

@@ -8,6 +8,7 @@ from prometheus_client import Metric
 
 from npu_fallback_exporter.host import HostCpu, ProcessIdentity, ServerProcesses
 from npu_fallback_exporter.metrics import exporter
+from npu_fallback_exporter.pages.model import Page
 
 
 class HostCollector:
@@ -41,3 +42,11 @@ class HostCollector:
             yield exporter.SERVER_CPU_SECONDS.of(figures.cpu_seconds)
         if figures.resident_bytes is not None:
             yield exporter.SERVER_RESIDENT_MEMORY.of(figures.resident_bytes)
+
+
+def identities_of(pages: Iterable[Page]) -> list[ProcessIdentity]:
+    """Return the processes that wrote these pages."""
+    return [
+        ProcessIdentity(page.pid, page.identity.start_ticks, page.identity.pid_namespace)
+        for page in pages
+    ]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from prometheus_client import Metric
 from prometheus_client.samples import Sample
 
-from npu_fallback_exporter.host import own_pid_namespace
 from npu_fallback_exporter.metrics import MetricSpec, device
 from npu_fallback_exporter.npu_smi.figures import (
     HUGEPAGE_BYTES,
@@ -20,12 +18,7 @@ from npu_fallback_exporter.npu_smi.figures import (
     InfoTable,
     Usage,
 )
-from npu_fallback_exporter.npu_smi.mapping import PageClaim, contradictions
 from npu_fallback_exporter.npu_smi.sampler import NpuSmiSampler, Snapshot
-
-_log = logging.getLogger(__name__)
-#: Inode of the first pid namespace of a host, the one whose pids the tool prints.
-_HOST_PID_NAMESPACE = 0xEFFFFFFC
 
 
 class NpuSmiCollector:
@@ -33,20 +26,12 @@ class NpuSmiCollector:
 
     Args:
         sampler: gives the last sample; never waited for.
-        claims: what the live pages say about their chips. npu-smi only checks
-            it: a contradiction is logged once, and kept in ``contradictions``.
     """
 
     name = "npu_smi"
 
-    def __init__(
-        self, sampler: NpuSmiSampler, claims: Callable[[], Iterable[PageClaim]] = tuple
-    ) -> None:
+    def __init__(self, sampler: NpuSmiSampler) -> None:
         self._sampler = sampler
-        self._claims = claims
-        self._logged: set[str] = set()
-        #: The contradictions between pages and npu-smi at the last scrape, one sentence each.
-        self.contradictions: tuple[str, ...] = ()
 
     def collect(self) -> Iterable[Metric]:
         """Families of the last sample; a sample that is too old gives none but its age."""
@@ -54,30 +39,6 @@ class NpuSmiCollector:
         if snapshot.info is not None:
             yield from _chip_families(snapshot, snapshot.info)
         yield from _sampling_families(snapshot)
-        self._check(snapshot)
-
-    def _check(self, snapshot: Snapshot) -> None:
-        if snapshot.info is None:
-            return
-        found = contradictions(self._claims(), snapshot.labels, _chips_of_pid(snapshot.info))
-        for sentence in found:
-            if sentence not in self._logged and len(self._logged) < 100:
-                self._logged.add(sentence)
-                _log.warning(
-                    "%s: check ASCEND_RT_VISIBLE_DEVICES and the mounted devices", sentence
-                )
-        self.contradictions = found
-
-
-def _chips_of_pid(info: InfoTable) -> dict[int, frozenset[ChipKey]]:
-    """Chips by the pid that is valid in the namespace of this exporter."""
-    on_host = own_pid_namespace() == _HOST_PID_NAMESPACE
-    chips: dict[int, set[ChipKey]] = {}
-    for process in info.processes:
-        pid = process.pid if on_host else process.container_pid
-        if pid is not None:
-            chips.setdefault(pid, set()).add(process.key)
-    return {pid: frozenset(keys) for pid, keys in chips.items()}
 
 
 class _Family:

@@ -36,6 +36,8 @@ _LONGEST_PAUSE_INTERVALS = 6
 _MAP_AGAIN_AFTER = 30
 #: A card that has no finer figures is asked again after this many rotations.
 _SKIPPED_ROTATIONS = 30
+#: One whose call failed is asked again after this many, so that timeouts do not add up.
+_FAILED_ROTATIONS = 3
 
 _log = logging.getLogger(__name__)
 
@@ -138,6 +140,15 @@ class NpuSmiSampler:
             return True
         self._thread.join(timeout_seconds)
         return not self._thread.is_alive()
+
+    def __enter__(self) -> NpuSmiSampler:
+        """Start the thread."""
+        self.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Stop the thread."""
+        self.stop()
 
     def snapshot(self) -> Snapshot:
         """Return what is known now, without what is stale. Never waits for npu-smi."""
@@ -276,8 +287,9 @@ class NpuSmiSampler:
         failure = result.failure or diagnose(
             result.stdout + "\n" + result.stderr, result.exit_status
         )
+        rotations = _SKIPPED_ROTATIONS if failure.unsupported else _FAILED_ROTATIONS
+        self._not_before[card] = now + rotations * self._interval * len(cards)
         if failure.unsupported:
-            self._not_before[card] = now + _SKIPPED_ROTATIONS * self._interval * len(cards)
             self._log_once(f"card {card} has no finer figures: {failure.words}", logging.INFO)
         else:
             self._count(failure, f"info -t usages -i {card}")
