@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from .pages.discovery import FoundPage, Scan, SkippedFile
 from .pages.model import ArmedTime, Identity, Page
 from .pages.npu_identity import NpuLabels
 from .rises import Rise, rise
-from .totals import Hook, LiveState, Mode, SlotLabels, SyncLabels, Totals, TransferLabels
+from .totals import Hook, LiveState, Mode, Totals
 
 FOLDED_NPU = "all"
 DEFAULT_MAX_OPS = 100
@@ -131,18 +132,18 @@ class Aggregator:
 
     def _add_rows(self, npu_labels: NpuLabels, risen: Rise) -> None:
         totals, op_labels = self.totals, self._op_labels
-        for slot, row in risen.slots:
-            npu = npu_labels.label(slot.npu)
-            labels = SlotLabels(
-                op_labels[slot.op], slot.kind, FOLDED_NPU if self._fold_npu else npu
-            )
-            totals.add_slot(labels, npu, row)
-        for sync, row in risen.syncs:
-            npu = FOLDED_NPU if self._fold_npu else npu_labels.label(sync.npu)
-            totals.add_sync(SyncLabels(op_labels[sync.op], npu), row)
-        for cell, row in risen.transfers:
-            npu = npu_labels.label(cell.npu)
-            totals.add_transfer(TransferLabels(cell.direction, cell.cause, npu), row)
+        events: Counter[tuple[str, str]] = Counter()
+        for (op, kind, index), row in risen.slots:
+            npu = npu_labels.label(index)
+            events[kind, npu] += row[0]
+            totals.add_slot((op_labels[op], kind, FOLDED_NPU if self._fold_npu else npu), row)
+        for labels, count in events.items():
+            totals.add_kind(labels, count)
+        for (op, index), row in risen.syncs:
+            npu = FOLDED_NPU if self._fold_npu else npu_labels.label(index)
+            totals.add_sync((op_labels[op], npu), row)
+        for (direction, cause, index), row in risen.transfers:
+            totals.add_transfer((direction, cause, npu_labels.label(index)), row)
         totals.add_process(risen.process)
 
     def _shares_clock(self, page: Page) -> bool:

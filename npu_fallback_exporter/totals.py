@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from operator import add
 from typing import NamedTuple
 
@@ -12,35 +14,12 @@ from .pages.model import SlotCounters, TransferCounters, Versions
 from .pages.page import REASONS
 from .rises import Row
 
-
-class SlotLabels(NamedTuple):
-    """Labels of one row of the per-op families."""
-
-    op: str
-    kind: str
-    npu: str
-
-
-class KindLabels(NamedTuple):
-    """Labels of the sums over all ops."""
-
-    kind: str
-    npu: str
-
-
-class SyncLabels(NamedTuple):
-    """Labels of one row of the syncs."""
-
-    op: str
-    npu: str
-
-
-class TransferLabels(NamedTuple):
-    """Labels of one row of the transfers."""
-
-    direction: str
-    cause: str
-    npu: str
+# Labels of the families, in the order of their declaration: plain tuples, because a scrape makes
+# thousands of them.
+SlotLabels = tuple[str, str, str]  # op, kind, npu
+KindLabels = tuple[str, str]  # kind, npu
+SyncLabels = tuple[str, str]  # op, npu
+TransferLabels = tuple[str, str, str]  # direction, cause, npu
 
 
 class Mode(NamedTuple):
@@ -69,6 +48,9 @@ class LiveState:
     watched_with_cpu_kernel: int = 0
     watched_without_cpu_kernel: int = 0
     unreadable: Counter[str] = field(default_factory=Counter)
+
+
+_slot_counters: Callable[[Iterable[int]], SlotCounters] = partial(tuple.__new__, SlotCounters)
 
 
 def _zeros() -> dict[str, Row]:
@@ -117,14 +99,17 @@ class Totals:
     def create_kinds(self, npu: str) -> None:
         """Make the sums over all ops of one NPU present, at 0 if they are not yet."""
         for kind in KINDS:
-            self.kind_events.setdefault(KindLabels(kind, npu), 0)
+            self.kind_events.setdefault((kind, npu), 0)
 
-    def add_slot(self, labels: SlotLabels, npu: str, risen: Row) -> None:
-        """Add to one op, and to the sum over all ops of `npu`, which may differ from the label."""
+    def add_slot(self, labels: SlotLabels, risen: Row) -> None:
+        """Add to one op."""
         known = self.slots.get(labels)
-        self.slots[labels] = SlotCounters._make(map(add, known, risen) if known else risen)
-        self.create_kinds(npu)
-        self.kind_events[KindLabels(labels.kind, npu)] += SlotCounters._make(risen).events
+        self.slots[labels] = _slot_counters(map(add, known, risen) if known else risen)
+
+    def add_kind(self, labels: KindLabels, events: int) -> None:
+        """Add events to the sum over all ops of one kind and NPU, and make both kinds present."""
+        self.create_kinds(labels[1])
+        self.kind_events[labels] += events
 
     def add_sync(self, labels: SyncLabels, risen: Row) -> None:
         """Add host waits of one op."""
