@@ -49,9 +49,9 @@ FALLBACK_BYTES = MetricSpec(
 HOST_SECONDS = MetricSpec(
     "npu_fallback_host_seconds_total",
     "counter",
-    "Seconds of fallback events without the first copy to the host, which waits for all device "
-    "work queued before: host computation, later copies and the way back; in nested events they "
-    "belong to the innermost. Absent where it is not measured. " + _RESTARTS,
+    "Seconds of fallback events: host computation, later copies and the way back; in nested "
+    "events they belong to the innermost. Not counted: the first copy to the host, which waits "
+    "for all device work queued before. Absent where it is not measured. " + _RESTARTS,
     ("op", "kind", "npu"),
     unit="seconds",
 )
