@@ -114,7 +114,7 @@ class _Compiler:
         self.torch = Path(spec.origin).parent
         include = self.torch / "include"
         api = include / "torch" / "csrc" / "api" / "include"
-        self._torch_flags = ["-std=c++20", "-O1", f"-I{include}", f"-I{api}"]
+        self._torch_flags = ["-std=c++20", "-O1", f"-isystem{include}", f"-isystem{api}"]
         # A torch release is built against one libstdc++ ABI; its config header does not tell.
         self._torch_flags.append("-D_GLIBCXX_USE_CXX11_ABI=1")
         version = self._run("--version").splitlines()[0]

@@ -58,6 +58,15 @@ class Ledger:
             return {}
         return self._walk("cann_sim", operators, "kernel")
 
+    def missing_operators(self) -> list[str]:
+        """Return the aclnn names that op-plugin looked up in vain so far.
+
+        Only some of them matter: others are probed for a newer version of the same operator.
+        """
+        names = self._library.cann_sim_missing_names
+        names.restype = ctypes.c_char_p
+        return [name for name in names().decode().split(",") if name]
+
     @staticmethod
     def _walk(prefix: str, library: ctypes.CDLL, what: str) -> dict[str, int]:
         first = library[f"{prefix}_first_{what}"]

@@ -28,6 +28,14 @@ OPERATOR(LeakyReluBackward, Tensor grad, Tensor self, Scalar slope, bool is_resu
 }
 OPERATOR(Prelu, Tensor self, Tensor weight, Out out) { out = at::_prelu_kernel(self, weight); }
 
+OPERATOR(PreluBackward, Tensor grad, Tensor self, Tensor weight, Out grad_self, Out grad_weight) {
+  Ints shape(self.dim(), 1);
+  if (weight.numel() > 1) shape.at(1) = weight.numel();
+  auto [to_self, to_weight] = at::_prelu_kernel_backward(grad, self, weight.reshape(shape));
+  grad_self = to_self;
+  grad_weight = at::sum_to(to_weight, shape).reshape(grad_weight.sizes());
+}
+
 OPERATOR(Hardtanh, Tensor self, Scalar low, Scalar high, Out out) {
   out = at::hardtanh(self, low, high);
 }

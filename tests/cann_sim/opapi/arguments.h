@@ -13,6 +13,7 @@ using at::Tensor;
 using Ints = std::vector<int64_t>;
 using Tensors = std::vector<Tensor>;
 using OptionalScalar = std::optional<Scalar>;
+using Scalars = std::vector<Scalar>;
 using OptionalInts = std::optional<Ints>;
 using DType = at::ScalarType;
 
@@ -120,6 +121,18 @@ struct Argument<OptionalScalar> {
   using Kept = OptionalScalar;
   static Kept keep(Handle handle) { return handle == nullptr ? Kept() : Kept(handle->value); }
   static OptionalScalar open(const Kept& kept) { return kept; }
+};
+
+template <>
+struct Argument<Scalars> {
+  using Handle = const aclScalarList*;
+  using Kept = Scalars;
+  static Kept keep(Handle handle) {
+    Kept kept;
+    for (const aclScalar* scalar : handle->elements) kept.push_back(scalar->value);
+    return kept;
+  }
+  static Scalars open(const Kept& kept) { return kept; }
 };
 
 template <>

@@ -26,8 +26,11 @@ OPERATOR(Index, Tensor self, Tensors indices, Out out) {
   out = at::index(self, index_list(indices));
 }
 OPERATOR(IndexPutImpl, Out self, Tensors indices, Tensor values, bool accumulate, bool) {
-  if (values.numel() == 0) return;
-  at::_index_put_impl_(self, index_list(indices), values.to(self.dtype()), accumulate);
+  const auto list = index_list(indices);
+  bool any = false;
+  for (const std::optional<Tensor>& index : list) any = any || index.has_value();
+  if (!any || values.numel() == 0) return;  // only indices without elements: nothing to put
+  at::_index_put_impl_(self, list, values.to(self.dtype()), accumulate);
 }
 
 OPERATOR(IndexSelect, Tensor self, int64_t dim, Tensor index, Out out) {
@@ -75,6 +78,21 @@ OPERATOR(InplaceScatterValue, Out self, int64_t dim, Tensor index, Scalar value,
 }
 OPERATOR(ScatterAdd, Tensor self, int64_t dim, Tensor index, Tensor source, Out out) {
   out = at::scatter_add(self, dim, index.to(at::kLong), source);
+}
+
+namespace {
+
+constexpr std::array kReductions = {"none", "sum", "prod", "amax", "amin", "mean"};
+
+}  // namespace
+
+OPERATOR(ScatterReduce, Tensor self, int64_t dim, Tensor index, Tensor source, int64_t reduction,
+         bool include_self, Out out) {
+  out = at::scatter_reduce(self, dim, index, source, kReductions.at(reduction), include_self);
+}
+OPERATOR(InplaceScatterReduce, Out self, int64_t dim, Tensor index, Tensor source,
+         int64_t reduction, bool include_self) {
+  self = at::scatter_reduce(self, dim, index, source, kReductions.at(reduction), include_self);
 }
 
 OPERATOR(Take, Tensor self, Tensor index, Out out) { out = at::take(self, index); }

@@ -77,3 +77,7 @@ OPERATOR(Cdist, Tensor first, Tensor second, float p, int64_t mode, Out out) {
   out = at::cdist(first, second, p, mode);
 }
 OPERATOR(Pdist, Tensor self, float p, Out out) { out = at::pdist(self, p); }
+OPERATOR(CdistBackward, Tensor grad, Tensor first, Tensor second, Tensor distance, float p,
+         Out out) {
+  out = at::_cdist_backward(grad, first, second, p < 0 ? INFINITY : p, distance);
+}

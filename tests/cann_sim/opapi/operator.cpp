@@ -62,6 +62,17 @@ c10::impl::LocalDispatchKeySet device_keys() {
   return keys;
 }
 
+int run(sim::Kernel& kernel, aclOpExecutor& planned) try {
+  c10::impl::ForceDispatchKeyGuard keys(device_keys());
+  at::DisableRecordFunctionGuard no_profilers;
+  OneThread one_thread;
+  planned.run();
+  cann_sim_spend_kernel();
+  return 0;
+} catch (const std::exception& error) {
+  return sim::failed(kernel.name, error);
+}
+
 }  // namespace
 
 namespace sim {
@@ -81,23 +92,19 @@ bool is_hidden(const char* aclnn_name) {
   return hidden.count(aclnn_name) != 0;
 }
 
-int plan_failed(const char* name, const std::exception& error) {
-  cann_sim_fail((std::string(name) + ": " + error.what()).c_str());
+int failed(const char* name, const std::exception& error) {
+  const auto* with_backtrace = dynamic_cast<const c10::Error*>(&error);
+  const char* what = with_backtrace ? with_backtrace->what_without_backtrace() : error.what();
+  cann_sim_fail((std::string(name) + ": " + what).c_str());
   return kFailed;
 }
 
-int run(Kernel& kernel, aclOpExecutor* planned) try {
+int execute(void*, uint64_t, aclOpExecutor* planned, void*) {
   std::unique_ptr<aclOpExecutor> owned(planned);
   if (!cann_sim_kernel_starts()) return kNoContext;
+  Kernel& kernel = *planned->kernel;
   kernel.runs.fetch_add(1, std::memory_order_relaxed);
-  c10::impl::ForceDispatchKeyGuard keys(device_keys());
-  at::DisableRecordFunctionGuard no_profilers;
-  OneThread one_thread;
-  planned->run();
-  cann_sim_spend_kernel();
-  return 0;
-} catch (const std::exception& error) {
-  return plan_failed(kernel.name, error);
+  return run(kernel, *planned);
 }
 
 }  // namespace sim

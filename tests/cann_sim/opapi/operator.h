@@ -11,11 +11,15 @@
 #include "arguments.h"
 #include "export.h"
 
+namespace sim {
+struct Kernel;
+}
+
 // Planned by the first function of a pair, run and deleted by the second.
 struct aclOpExecutor {
   virtual ~aclOpExecutor() = default;
   virtual void run() = 0;
-  const char* name = nullptr;
+  sim::Kernel* kernel = nullptr;
 };
 
 namespace sim {
@@ -31,57 +35,71 @@ struct Kernel {
 // CANN_SIM_HIDE names the operators that this libopapi.so pretends not to have.
 bool is_hidden(const char* aclnn_name);
 
-int plan_failed(const char* name, const std::exception& error);
-int run(Kernel& kernel, aclOpExecutor* planned);
+int failed(const char* name, const std::exception& error);
+
+// The second function of every pair.
+int execute(void* workspace, uint64_t workspace_size, aclOpExecutor* planned, void* stream);
+
+// Written once per list of parameters, not per operator: this is what compiling costs.
+template <typename... Parameters>
+struct Planned final : aclOpExecutor {
+  using Body = void (*)(Parameters...);
+  Planned(Body operator_body, typename Argument<Parameters>::Handle... handles)
+      : body(operator_body), kept(Argument<Parameters>::keep(handles)...) {}
+  void run() override {
+    std::apply([this](const auto&... each) { body(Argument<Parameters>::open(each)...); }, kept);
+  }
+  Body body;
+  std::tuple<typename Argument<Parameters>::Kept...> kept;
+};
+
+template <typename... Parameters>
+int plan(Kernel& kernel, void (*body)(Parameters...), uint64_t* workspace_size,
+         aclOpExecutor** executor, typename Argument<Parameters>::Handle... handles) try {
+  *workspace_size = 0;
+  *executor = new Planned<Parameters...>(body, handles...);
+  (*executor)->kernel = &kernel;
+  return 0;
+} catch (const std::exception& error) {
+  return failed(kernel.name, error);
+}
+
+// The first function of a pair, with the C signature that the parameters imply.
+template <auto body, Kernel& kernel>
+struct First;
+
+template <typename... Parameters, void (*body)(Parameters...), Kernel& kernel>
+struct First<body, kernel> {
+  static int function(typename Argument<Parameters>::Handle... handles, uint64_t* workspace_size,
+                      aclOpExecutor** executor) {
+    return plan<Parameters...>(kernel, body, workspace_size, executor, handles...);
+  }
+};
 
 using Symbol = int (*)();
 
-template <auto body, Kernel& kernel>
-struct Pair;
-
-template <typename... Parameters, void (*body)(Parameters...), Kernel& kernel>
-struct Pair<body, kernel> {
-  struct Planned final : aclOpExecutor {
-    explicit Planned(typename Argument<Parameters>::Handle... handles)
-        : kept(Argument<Parameters>::keep(handles)...) {}
-    void run() override {
-      std::apply(
-          [](const auto&... each) { body(Argument<Parameters>::open(each)...); }, kept);
-    }
-    std::tuple<typename Argument<Parameters>::Kept...> kept;
-  };
-
-  static int plan(typename Argument<Parameters>::Handle... handles, uint64_t* workspace_size,
-                  aclOpExecutor** executor) try {
-    *workspace_size = 0;
-    *executor = new Planned(handles...);
-    return 0;
-  } catch (const std::exception& error) {
-    return plan_failed(kernel.name, error);
-  }
-
-  static int execute(void*, uint64_t, aclOpExecutor* planned, void*) {
-    return run(kernel, planned);
-  }
-};
+template <typename Function>
+Symbol as_symbol(Function* function) {
+  // By way of void*: the compiler is right that the types differ, the caller knows them.
+  return reinterpret_cast<Symbol>(reinterpret_cast<void*>(function));
+}
 
 }  // namespace sim
 
 // The exported names are indirect functions: what a lookup finds is decided when it asks, which
 // is how a hidden operator is not found.
-#define OPERATOR(Name, ...)                                                                     \
-  static void Name##Body(__VA_ARGS__);                                                          \
-  static sim::Kernel Name##Kernel("aclnn" #Name);                                               \
-  extern "C" __attribute__((used)) sim::Symbol Name##FindPlan() {                               \
-    if (sim::is_hidden("aclnn" #Name)) return nullptr;                                          \
-    return reinterpret_cast<sim::Symbol>(&sim::Pair<&Name##Body, Name##Kernel>::plan);          \
-  }                                                                                             \
-  extern "C" __attribute__((used)) sim::Symbol Name##FindRun() {                                \
-    if (sim::is_hidden("aclnn" #Name)) return nullptr;                                          \
-    return reinterpret_cast<sim::Symbol>(&sim::Pair<&Name##Body, Name##Kernel>::execute);       \
-  }                                                                                             \
-  SIM_EXPORT int aclnn##Name##GetWorkspaceSize() __attribute__((ifunc(#Name "FindPlan")));      \
-  SIM_EXPORT int aclnn##Name() __attribute__((ifunc(#Name "FindRun")));                         \
+#define OPERATOR(Name, ...)                                                                \
+  static void Name##Body(__VA_ARGS__);                                                     \
+  static sim::Kernel Name##Kernel("aclnn" #Name);                                          \
+  extern "C" __attribute__((used)) sim::Symbol Name##FindFirst() {                         \
+    if (sim::is_hidden("aclnn" #Name)) return nullptr;                                     \
+    return sim::as_symbol(&sim::First<&Name##Body, Name##Kernel>::function);               \
+  }                                                                                        \
+  extern "C" __attribute__((used)) sim::Symbol Name##FindSecond() {                        \
+    return sim::is_hidden("aclnn" #Name) ? nullptr : sim::as_symbol(&sim::execute);        \
+  }                                                                                        \
+  SIM_EXPORT int aclnn##Name##GetWorkspaceSize() __attribute__((ifunc(#Name "FindFirst"))); \
+  SIM_EXPORT int aclnn##Name() __attribute__((ifunc(#Name "FindSecond")));                 \
   static void Name##Body(__VA_ARGS__)
 
 using sim::DType;
@@ -91,5 +109,6 @@ using sim::OptionalScalar;
 using sim::Out;
 using sim::Outs;
 using sim::Scalar;
+using sim::Scalars;
 using sim::Tensor;
 using sim::Tensors;

@@ -24,6 +24,11 @@ OPERATOR(MedianDim, Tensor self, int64_t dim, bool keepdim, Out values, Out indi
   values = value;
   indices = index;
 }
+OPERATOR(NanMedianDim, Tensor self, int64_t dim, bool keepdim, Out values, Out indices) {
+  auto [value, index] = at::nanmedian(self, dim, keepdim);
+  values = value;
+  indices = index;
+}
 
 OPERATOR(Unique, Tensor self, bool sorted, bool return_inverse, Out values, Out inverse) {
   auto [value, back] = at::_unique(self, sorted, return_inverse);

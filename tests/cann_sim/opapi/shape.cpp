@@ -67,6 +67,10 @@ OPERATOR(RepeatInterleaveIntWithDim, Tensor self, int64_t repeats, int64_t dim, 
 OPERATOR(RepeatInterleaveTensor, Tensor repeats, int64_t, Out out) {
   out = at::repeat_interleave(repeats);
 }
+OPERATOR(RepeatInterleaveGrad, Tensor grad, Tensor repeats, int64_t dim, Out out) {
+  Tensor sum = at::zeros(out.sizes(), grad.options());
+  out = sum.index_add_(dim, at::repeat_interleave(repeats), grad);
+}
 
 OPERATOR(Tril, Tensor self, int64_t diagonal, Out out) { out = at::tril(self, diagonal); }
 OPERATOR(Triu, Tensor self, int64_t diagonal, Out out) { out = at::triu(self, diagonal); }

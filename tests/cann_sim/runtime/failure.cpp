@@ -35,9 +35,8 @@ void fail(const std::string& what) {
 
 std::string missing_names() {
   std::lock_guard<std::mutex> lock(guard);
-  if (missing().empty()) return "(set ASCEND_GLOBAL_LOG_LEVEL=2 to see the names)";
   std::string all;
-  for (const auto& name : missing()) all += (all.empty() ? "" : ", ") + name;
+  for (const auto& name : missing()) all += (all.empty() ? "" : ",") + name;
   return all;
 }
 
@@ -63,6 +62,13 @@ SIM_EXPORT const char* aclGetRecentErrMsg() {
   std::lock_guard<std::mutex> lock(guard);
   copy = last_failure();
   last_failure().clear();
+  return copy.c_str();
+}
+
+// Separated by commas; the text lives until this thread asks again.
+SIM_EXPORT const char* cann_sim_missing_names() {
+  static thread_local std::string copy;
+  copy = sim::missing_names();
   return copy.c_str();
 }
 
