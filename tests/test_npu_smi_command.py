@@ -15,6 +15,7 @@ import pytest
 from npu_fallback_exporter.npu_smi.command import CallResult, NpuSmiCommand
 from npu_fallback_exporter.npu_smi.diagnosis import FailureReason
 from npu_fallback_exporter.npu_smi.parser import diagnose
+from tests.support.exporter_process import wait_until
 from tests.support.npu_smi_standin import Reply, StandIn
 
 pytestmark = pytest.mark.timeout(60)
@@ -174,6 +175,16 @@ def test_a_running_call_ends_within_a_second_when_it_is_cancelled(stand_in: Stan
     assert time.monotonic() - started < 1.0
 
 
+def test_without_pidfd_it_works_the_same(
+    stand_in: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("npu_fallback_exporter.npu_smi.command._exit_descriptor", lambda pid: None)
+    assert call(stand_in, Reply("a table\n")).complete
+    result = call(stand_in, Reply("a table\n", child_holds_pipe=True))
+    assert (result.stdout, result.failure) == ("a table\n", None)
+    assert call(stand_in, Reply(hang=True), deadline_seconds=0.3).failure is not None
+
+
 def test_no_second_call_while_one_cannot_be_killed(
     stand_in: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,8 +201,7 @@ def test_no_second_call_while_one_cannot_be_killed(
     ((pid, _),) = stand_in.calls()
     os.killpg(pid, signal.SIGKILL)
     stand_in.reply({"info": Reply("a table\n")})
-    results: list[CallResult] = []
-    wait_until(lambda: results.append(command.run("info")) or results[-1].stdout == "a table\n")
+    wait_until(lambda: command.run("info").stdout == "a table\n")
 
 
 def test_no_descriptor_and_no_zombie_is_left_behind(stand_in: StandIn) -> None:
@@ -202,11 +212,3 @@ def test_no_descriptor_and_no_zombie_is_left_behind(stand_in: StandIn) -> None:
         call(stand_in, reply, deadline_seconds=0.3)
     assert me.num_fds() == descriptors
     assert not [child for child in me.children() if child.status() == psutil.STATUS_ZOMBIE]
-
-
-def wait_until(condition: object, seconds: float = 20.0) -> None:
-    assert callable(condition)
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "deadline"
-        time.sleep(0.01)

@@ -33,7 +33,10 @@ _DRIVER_LIBRARIES = (
     "/usr/local/Ascend/driver/lib64/driver",
     "/usr/local/dcmi",
 )
-_POLL_SECONDS = 0.05
+#: How soon a cancelled call is noticed.
+_CANCEL_POLL_SECONDS = 0.25
+#: How soon an exit is noticed where the kernel cannot tell it (no pidfd).
+_EXIT_POLL_SECONDS = 0.05
 _TERM_GRACE_SECONDS = 0.3
 #: A child that outlives the tool may hold its output open; what the tool wrote is in
 #: the pipe by then.
@@ -133,12 +136,13 @@ class NpuSmiCommand:
     def _finish(self, process: subprocess.Popen[bytes], started: float) -> CallResult:
         assert process.stdout is not None  # noqa: S101 - told to mypy: both are pipes
         assert process.stderr is not None  # noqa: S101
-        output = _Output(process.stdout, process.stderr, self._output_cap_bytes)
+        output = _Output(process, (process.stdout, process.stderr), self._output_cap_bytes)
         failure: Diagnosis | None = None
         try:
             drained_by: float | None = None
             while not (output.ended and drained_by is not None):
-                output.read(_POLL_SECONDS)
+                left = self._deadline_seconds - (self._monotonic() - started)
+                output.read(max(0.0, left) if drained_by is None else _EXIT_POLL_SECONDS)
                 now = self._monotonic()
                 if self._cancelled.is_set():
                     failure = Diagnosis(FailureReason.TIMEOUT, "the exporter is stopping")
@@ -187,11 +191,17 @@ class NpuSmiCommand:
 class _Output:
     """Reads both pipes without ever blocking, and keeps no more than the cap."""
 
-    def __init__(self, stdout: IO[bytes], stderr: IO[bytes], cap_bytes: int) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], pipes: tuple[IO[bytes], ...], cap_bytes: int
+    ) -> None:
         self._room = cap_bytes
         self._selector = selectors.DefaultSelector()
-        self._read: dict[IO[bytes], bytearray] = {stdout: bytearray(), stderr: bytearray()}
+        self._read: dict[IO[bytes], bytearray] = {pipe: bytearray() for pipe in pipes}
+        self._open = len(pipes)
         self.over_cap = False
+        self._exit = _exit_descriptor(process.pid)
+        if self._exit is not None:
+            self._selector.register(self._exit, selectors.EVENT_READ)
         for pipe, buffer in self._read.items():
             os.set_blocking(pipe.fileno(), False)
             self._selector.register(pipe, selectors.EVENT_READ, buffer)
@@ -199,15 +209,16 @@ class _Output:
     @property
     def ended(self) -> bool:
         """Whether both pipes are at their end."""
-        return not self._selector.get_map()
+        return self._open == 0
 
     def read(self, seconds: float) -> None:
-        """Wait up to ``seconds`` for output, and take what is there."""
-        if self.ended:
-            # Nothing to wait for but the exit of the process.
-            time.sleep(min(seconds, 0.005))
-            return
-        for key, _ in self._selector.select(seconds):
+        """Wait for output or the exit, at most ``seconds`` and not long; take what is there."""
+        longest = _EXIT_POLL_SECONDS if self._exit is None else _CANCEL_POLL_SECONDS
+        for key, _ in self._selector.select(min(seconds, longest)):
+            if key.fd == self._exit:
+                # Told once: from here on only the pipes are waited for.
+                self._selector.unregister(self._exit)
+                continue
             buffer: bytearray = key.data
             try:
                 chunk = os.read(key.fd, _CHUNK_BYTES)
@@ -215,6 +226,7 @@ class _Output:
                 continue
             if not chunk:
                 self._selector.unregister(key.fileobj)
+                self._open -= 1
                 continue
             buffer += chunk[: self._room]
             self.over_cap = self.over_cap or len(chunk) > self._room
@@ -225,6 +237,8 @@ class _Output:
 
     def close(self) -> None:
         self._selector.close()
+        if self._exit is not None:
+            os.close(self._exit)
         for pipe in self._read:
             pipe.close()
 
@@ -244,6 +258,15 @@ def _environment(environ: Mapping[str, str]) -> dict[str, str]:
 def _reason_of(error: OSError) -> FailureReason:
     denied = error.errno in (errno.EACCES, errno.EPERM)
     return FailureReason.PERMISSION if denied else FailureReason.MISSING
+
+
+def _exit_descriptor(pid: int) -> int | None:
+    """Return a descriptor that is readable when the process has ended, or None."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        # An old kernel, a sandbox, or not Linux.
+        return None
 
 
 def _has_exited(process: subprocess.Popen[bytes]) -> bool:

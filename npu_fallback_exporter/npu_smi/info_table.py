@@ -116,6 +116,8 @@ class _Reader:
         )
 
     def _feed_header(self, line: str, cells: list[str]) -> bool:
+        if cells[0].lstrip()[:1].isdigit():
+            return False
         if len(cells) == 1:
             versions = _VERSIONS.search(line)
             if versions is not None:

@@ -37,7 +37,7 @@ def lines_of(text: str, *, ended: bool) -> Iterator[str]:
             its end may be cut inside a number, and is left out.
     """
     # Not splitlines(): a process name may hold any of its exotic separators.
-    lines = _LINE_END.split(text)
+    lines = _LINE_END.split(text) if "\r" in text else text.split("\n")
     if not ended:
         lines.pop()
     for line in lines:
