@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..aggregator import DEFAULT_MAX_OPS
 from ..errors import ConfigError
 from . import npu_smi_flags
 
@@ -56,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-ops",
         type=_positive,
-        default=100,
+        default=DEFAULT_MAX_OPS,
         metavar="N",
         help="distinct ops with series of their own; the rest is __other__ (default: %(default)s)",
     )
