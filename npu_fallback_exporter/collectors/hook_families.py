@@ -144,9 +144,7 @@ class HookFamilies:
             yield watched
         yield self._counter(hook.OPS_OVERFLOWED, totals.ops_overflowed)
         # Present at 0 as well, so that an alert sees it fall. What vanished is not there now.
-        now = {
-            reason: live.unreadable[reason] for reason in totals.skipped if reason != "vanished"
-        }
+        now = {reason: live.unreadable[reason] for reason in totals.skipped if reason != "vanished"}
         yield _by_reason(hook.PAGES_UNREADABLE, now)
         yield _by_reason(hook.PAGES_SKIPPED, totals.skipped)
 
