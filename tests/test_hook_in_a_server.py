@@ -278,7 +278,10 @@ def test_counts_survive_a_worker_that_is_killed(tmp_path: Path) -> None:
 
 
 def test_importing_the_package_imports_neither_torch_nor_prometheus_client() -> None:
-    code = "import sys, npu_fallback_exporter; print({'torch', 'prometheus_client'} & set(sys.modules))"
+    code = """
+import sys, npu_fallback_exporter
+print({"torch", "prometheus_client"} & set(sys.modules))
+"""
     assert run_python(code).stdout.strip() == "set()"
 
 

@@ -110,6 +110,7 @@ struct alignas(64) Header {
   // At the driver boundary; meaningful when boundary is not kNone.
   alignas(64) Counter driver_bytes[kDirections];
   Counter driver_transfers[kDirections];
+  // Of the same copies as transfers[]; not cumulative.
   Counter transfer_size_buckets[kDirections][kSizeBuckets];
 };
 static_assert(sizeof(Header) <= 4096);

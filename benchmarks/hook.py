@@ -1,0 +1,97 @@
+"""What the hook costs a server: per event, per other operator, and once when arming.
+
+Run on the simulated device::
+
+    eval "$(python -m tests.cann_sim env)"
+    python -m benchmarks.hook
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from benchmarks.paired import HEADER, compare, machine
+
+_ARM_ONCE = """
+import time, torch, torch_npu
+from npu_fallback_exporter.instrument.arming import install
+begin = time.perf_counter()
+install("observe")
+print(time.perf_counter() - begin)
+"""
+
+_IMPORT = """
+import time
+begin = time.perf_counter()
+import torch
+print(time.perf_counter() - begin)
+"""
+
+
+def in_child(code: str, hook: str) -> float:
+    """Run ``code`` in a fresh process and return the seconds it printed last."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "NPU_FALLBACK_HOOK": hook},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return float(done.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--children", type=int, default=9, help="fresh processes per figure")
+    args = parser.parse_args()
+    os.environ["NPU_FALLBACK_DIR"] = tempfile.mkdtemp(dir="/dev/shm")
+    os.environ["TORCH_NPU_WARNING_DISABLE"] = "1"
+
+    import torch
+    import torch_npu
+
+    import npu_fallback_exporter as nfe
+    from npu_fallback_exporter.instrument.build import build
+
+    build()
+
+    def arm() -> None:
+        if not nfe.install("observe"):
+            raise SystemExit("not armed: see the line above")
+
+    x = torch.ones(2, 3).npu()
+    big = torch.ones(256, 256).npu()
+    on_host = torch.ones(2, 3)
+    calls = {
+        "fallback: `fmax` of two f32[2,3]": lambda: torch.fmax(x, x),
+        "fallback: `lgamma` of f32[256,256]": lambda: torch.lgamma(big),
+        "NPU kernel: `add` of two f32[2,3]": lambda: torch.add(x, x),
+        "CPU view: `transpose`": lambda: on_host.transpose(0, 1),
+        "copy: `.cpu()` of f32[2,3]": lambda: x.cpu(),
+    }
+    print(f"torch {torch.__version__}, torch_npu {torch_npu.__version__}, {machine()}")
+    print(f"medians of {args.rounds} paired rounds\n")
+    print(HEADER)
+    for name, call in calls.items():
+        count = 100 if "256" in name else 2000
+        pair = compare(name, call, nfe.uninstall, arm, rounds=args.rounds, calls=count)
+        print(pair.row(), flush=True)
+    nfe.uninstall()
+
+    arming = [in_child(_ARM_ONCE, "0") for _ in range(args.children)]
+    print(f"\narming in a fresh process: {statistics.median(arming) * 1e3:.1f} ms", end="")
+    print(f" (worst of {args.children}: {max(arming) * 1e3:.1f} ms)")
+    bare = [in_child(_IMPORT, "0") for _ in range(args.children)]
+    armed = [in_child(_IMPORT, "1") for _ in range(args.children)]
+    added = statistics.median(b - a for a, b in zip(bare, armed, strict=True))
+    print(f"`import torch`: {statistics.median(bare):.3f} s, armed {added * 1e3:+.0f} ms")
+
+
+if __name__ == "__main__":
+    main()
