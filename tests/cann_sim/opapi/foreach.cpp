@@ -127,3 +127,17 @@ OPERATOR(ForeachNonFiniteCheckAndUnscale, Outs gradients, Out found, Tensor inve
     gradient.mul_(inverse_scale.reshape({}));
   }
 }
+
+OPERATOR(ApplyAdamWV2, Out self, Out average, Out average_square, Out largest, Tensor gradient,
+         Tensor step, float rate, float beta1, float beta2, float decay, float eps, bool amsgrad,
+         bool maximize) {
+  const Tensor slope = maximize ? -gradient : gradient;
+  const double steps = step.item<double>() + 1;
+  self.mul_(1 - static_cast<double>(rate) * decay);
+  average.lerp_(slope, 1 - beta1);
+  average_square.mul_(beta2).addcmul_(slope, slope, 1 - beta2);
+  if (amsgrad) largest.copy_(at::maximum(largest, average_square));
+  const Tensor& spread = amsgrad ? largest : average_square;
+  const Tensor divisor = spread.sqrt() / std::sqrt(1 - std::pow(beta2, steps)) + eps;
+  self.addcdiv_(average, divisor, -rate / (1 - std::pow(beta1, steps)));
+}
