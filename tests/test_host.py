@@ -209,6 +209,15 @@ def test_a_process_that_is_not_listed_for_a_while_counts_once() -> None:
         assert servers.sample([identity]).cpu_seconds == first
 
 
+def test_a_reading_below_the_one_before_does_not_lower_the_sum(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    servers, identity = ServerProcesses(), identity_of(os.getpid())
+    readings = iter([(5.0, 1), (4.9, 1), (5.5, 1)])
+    monkeypatch.setattr(servers, "_look", lambda identity: next(readings))
+    assert [servers.sample([identity]).cpu_seconds for _ in range(3)] == [5.0, 5.0, 5.5]
+
+
 def test_without_any_process_nothing_is_told() -> None:
     found = ServerProcesses().sample([])
     assert (found.cpu_seconds, found.resident_bytes) == (None, None)

@@ -166,6 +166,24 @@ def test_usages_without_their_chip_id_do_not_run_into_the_next_chip(lost: str) -
     assert parsed.problems
 
 
+def test_figures_that_lost_their_chip_id_do_not_stay_for_the_next_chip() -> None:
+    text = (
+        "NPU ID : 1\nChip Count : 2\n\n"
+        "Aicore Usage Rate(%) : 9\n\n"
+        "Aicpu Usage Rate(%) : 5\nChip ID : 1\n"
+    )
+    (usages,) = parse_usages(text).chips
+    assert (usages.aicpu_percent, usages.aicore_percent) == (5.0, None)
+
+
+@pytest.mark.parametrize("kept", range(1, 6))
+def test_a_row_that_is_not_closed_is_not_read(kept: int) -> None:
+    whole = samples.text_of("info/910b2c_25.0.rc1.1_busy18_partial.txt")
+    table = parse_info(whole[: whole.index("65536") + kept] + "\n")
+    assert table.chips == ()
+    assert "a row is cut" in table.problems
+
+
 def test_the_controller_does_not_overwrite_the_chips_of_common() -> None:
     parsed = parse_common(samples.text_of("type/common_310p_doc_dual.txt"))
     assert [usages.temperature_celsius for usages in parsed.chips] == [60.0, 59.0]

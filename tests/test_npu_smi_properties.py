@@ -36,7 +36,7 @@ SETTINGS = settings(
 )
 
 # No bar: where a name with bars stands in a process row is tested on whole tables.
-WORDS = st.text(st.characters(exclude_characters="\r\n", exclude_categories=("Cs",)), max_size=15)
+WORDS = st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), max_size=15)
 usages = st.one_of(st.none(), st.builds(Usage, st.integers(0, 131072), st.integers(1, 131072)))
 percents = st.integers(0, 100).map(float)
 
@@ -122,12 +122,14 @@ def test_bars_and_wide_characters_in_process_names_are_kept(table: Table) -> Non
     assert parser.parse_info(table.text).processes == table.processes
 
 
-@given(tables(), st.data())
+@given(tables(), st.data(), st.booleans())
 @SETTINGS
-def test_a_table_cut_at_both_ends_gives_no_wrong_number(table: Table, data: st.DataObject) -> None:
+def test_a_table_cut_at_both_ends_gives_no_wrong_number(
+    table: Table, data: st.DataObject, ended: bool
+) -> None:
     start = data.draw(st.integers(0, len(table.text)))
     end = data.draw(st.integers(start, len(table.text)))
-    assert_only_truth(parser.parse_info(table.text[start:end], ended=False), table)
+    assert_only_truth(parser.parse_info(table.text[start:end], ended=ended), table)
 
 
 @given(tables(), st.data())
