@@ -50,10 +50,9 @@ def build(folder: Path | None = None, *, force: bool = False) -> Path:
 
 
 def _target() -> HookTarget:
-    # Compiling needs no backend, and the machine that compiles may have no CANN for torch_npu.
-    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
     try:
-        target = HookTarget.of_this_process()
+        with _no_backends():
+            target = HookTarget.of_this_process()
     except ImportError as error:
         raise BuildError(
             "PyTorch cannot be imported, and the hook is compiled for the one that is installed "
@@ -66,6 +65,21 @@ def _target() -> HookTarget:
             f"use PyTorch {OLDEST_TORCH[0]}.{OLDEST_TORCH[1]} or newer",
         )
     return target
+
+
+@contextlib.contextmanager
+def _no_backends() -> Iterator[None]:
+    """Import PyTorch alone: the machine that compiles may have no CANN for torch_npu to load."""
+    variable = "TORCH_DEVICE_BACKEND_AUTOLOAD"
+    before = os.environ.get(variable)
+    os.environ[variable] = "0"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[variable]
+        else:
+            os.environ[variable] = before
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ import torch
 import torch_npu  # noqa: F401 - registers the device
 
 import npu_fallback_exporter as nfe
+from npu_fallback_exporter.instrument.build import build
 from tests.cann_sim import Ledger, Snapshot
 
 
@@ -46,6 +47,7 @@ def arm(mode: str = "observe") -> None:
     """Arm this process, with its page in a folder of its own."""
     if "NPU_FALLBACK_DIR" not in os.environ:
         os.environ["NPU_FALLBACK_DIR"] = tempfile.mkdtemp(prefix="npu-fallback-test-")
+    build()
     nfe.uninstall()
     assert nfe.install(mode)
 
