@@ -128,6 +128,14 @@ def test_npu_smi_is_looked_up_at_each_call(tmp_path: Path) -> None:
     assert command.run("info").stdout == "a table\n"
 
 
+def test_a_relative_path_is_one_of_the_exporters_folder(
+    stand_in: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in.reply({"info": Reply("a table\n")})
+    monkeypatch.chdir(stand_in.path.parent)
+    assert NpuSmiCommand("./npu-smi").run("info").stdout == "a table\n"
+
+
 def test_the_environment_is_fixed_but_for_two_search_paths(tmp_path: Path) -> None:
     tool = tmp_path / "tool"
     tool.write_text("#!/bin/sh\nenv\npwd\n", encoding="utf-8")

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO
 
 from npu_fallback_exporter.npu_smi.diagnosis import Diagnosis, FailureReason
@@ -66,8 +67,8 @@ class NpuSmiCommand:
     """Runs npu-smi, one call at a time.
 
     Args:
-        path: the executable; None looks for ``npu-smi`` in PATH and the usual folders
-            at every call, so that a later mount is found.
+        path: the executable; a bare name (default ``npu-smi``) is looked up in PATH and the
+            usual folders at every call, so that a later mount is found.
         deadline_seconds: after this long the whole process group is killed.
         output_cap_bytes: more than this is not read, and ends the call.
         environ: the environment to take PATH and LD_LIBRARY_PATH from.
@@ -85,7 +86,7 @@ class NpuSmiCommand:
         environ: Mapping[str, str] = os.environ,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._path = path
+        self._name = path or "npu-smi"
         self._deadline_seconds = deadline_seconds
         self._output_cap_bytes = output_cap_bytes
         self._environment = _environment(environ)
@@ -112,14 +113,22 @@ class NpuSmiCommand:
                     FailureReason.TIMEOUT, "an earlier call still hangs in the driver", started
                 )
             self._undead = None
-            path = self._path or shutil.which("npu-smi", path=self._environment["PATH"])
+            path = self._executable()
             if path is None:
-                return self._failed(FailureReason.MISSING, "npu-smi is not in PATH", started)
+                words = f"{self._name} is not in PATH"
+                return self._failed(FailureReason.MISSING, words, started)
             try:
                 process = self._start(path, arguments)
             except OSError as error:
                 return self._failed(_reason_of(error), f"{path}: {error.strerror}", started)
             return self._finish(process, started)
+
+    def _executable(self) -> str | None:
+        """Return the absolute path to call: it must not depend on the folder it is called in."""
+        if os.sep in self._name:
+            return str(Path(self._name).absolute())
+        found = shutil.which(self._name, path=self._environment["PATH"])
+        return None if found is None else str(Path(found).absolute())
 
     def _start(self, path: str, arguments: tuple[str, ...]) -> subprocess.Popen[bytes]:
         return subprocess.Popen(  # noqa: S603 - the path is the operator's, no shell reads it
