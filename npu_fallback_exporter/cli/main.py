@@ -19,6 +19,7 @@ PROGRAM = "npu-fallback-exporter"
 VERBS = (
     "serve",
     "run",
+    "demo",
     "build-hook",
 )
 

@@ -1,0 +1,1 @@
+"""A small inference server, and the traffic for it: what the verb ``demo`` shows."""
