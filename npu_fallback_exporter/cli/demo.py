@@ -63,12 +63,10 @@ def run(args: argparse.Namespace) -> int:
     view = View()
     view.say("Looking for an NPU, or preparing a simulated one (the first time takes minutes) ...")
     device = find_device()
+    if device.simulated:
+        view.say("There is none; a copy on the simulated one takes 20 us + 20 GB/s, as over PCIe.")
     _see_to_the_hook(view, device.environ)
     with _folder() as folder, Processes(folder / "logs", folder / "pages") as processes:
-        if device.simulated:
-            view.say(
-                "There is none; a copy on the simulated one takes 20 us + 20 GB/s, as over PCIe."
-            )
         view.say(f"Starting two workers of a small language model on {device.name} ...")
         workers = processes.start_workers(device.count, device.environ)
         exporter = processes.start_exporter(npu_smi=not device.simulated)
