@@ -142,6 +142,8 @@ class _Compiler:
         flags = [*_COMMON, *self._torch_flags]
         folder = objects / f"headers-{self.fingerprint([source], *flags)}"
         if not folder.is_dir():
+            for stale in objects.glob("headers-*"):  # hundreds of megabytes each
+                shutil.rmtree(stale, ignore_errors=True)
             work = Path(tempfile.mkdtemp(dir=objects))
             shutil.copy(source, work)
             name = work / source.name
