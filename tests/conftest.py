@@ -15,11 +15,13 @@ import pytest
 
 from tests.cann_sim import Ledger, build, environment, has_real_npu, is_active
 
-#: torch_npu's own, said once per process by whichever test comes first.
-_TORCH_NPU_WARNINGS = (
+#: Of torch and torch_npu about their own code, said once per process by whichever test is first.
+_THEIR_OWN_WARNINGS = (
     "ignore:Cannot create tensor with internal format:UserWarning",
     "ignore:TypedStorage is deprecated:UserWarning",
     "ignore:torch_npu.npu_gru is deprecated:UserWarning",
+    "ignore:`torch.jit.:DeprecationWarning",
+    "ignore:`isinstance.treespec, LeafSpec:FutureWarning",
 )
 
 collect_ignore_glob = (
@@ -30,7 +32,7 @@ collect_ignore_glob = (
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    for warning in _TORCH_NPU_WARNINGS:
+    for warning in _THEIR_OWN_WARNINGS:
         config.addinivalue_line("filterwarnings", warning)
     if not _wants_simulation():
         return
