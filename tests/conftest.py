@@ -20,6 +20,7 @@ _THEIR_OWN_WARNINGS = (
     "ignore:Cannot create tensor with internal format:UserWarning",
     "ignore:TypedStorage is deprecated:UserWarning",
     "ignore:torch_npu.npu_gru is deprecated:UserWarning",
+    "ignore:dynamo_pgo force disabled:UserWarning",
     "ignore:`torch.jit.:DeprecationWarning",
     "ignore:`isinstance.treespec, LeafSpec:FutureWarning",
 )
