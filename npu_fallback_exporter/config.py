@@ -24,6 +24,13 @@ class Mode(enum.IntEnum):
     STRICT = 2
 
 
+class Track(enum.IntEnum):
+    """How much is watched. Values as in ``page_layout.h``."""
+
+    ALL = 0
+    FALLBACKS = 1
+
+
 class ModeSource(enum.IntEnum):
     """Where the mode came from. Values as in ``page_layout.h``."""
 
@@ -54,7 +61,6 @@ _STRICT_SWITCHES = {
 
 #: Fixed names whose features are not in this version: their values are checked all the same.
 _NOT_READ_YET = {
-    "NPU_FALLBACK_TRACK": ("all", "fallbacks"),
     "NPU_FALLBACK_CALL_SITES": ("0", "1"),
 }
 
@@ -86,6 +92,7 @@ class ServerSettings:
         directory: folder of the pages; ``None`` for the default one.
         group: id of the group that may read the pages; ``None`` for none.
         max_ops: distinct operators kept apart in this process.
+        track: how much is watched.
         hook_path: folder of prebuilt hooks; ``None`` for the usual places.
         vendor_refuses: torch_npu's own switch says that it refuses every fallback.
         complaints: one line per value that is not accepted (its default is used instead) and per
@@ -99,6 +106,7 @@ class ServerSettings:
     directory: Path | None = None
     group: int | None = None
     max_ops: int = 256
+    track: Track = Track.ALL
     hook_path: Path | None = None
     vendor_refuses: bool = False
     mode_error: ConfigError | None = None
@@ -111,7 +119,7 @@ class ServerSettings:
         mode, source, mode_error = reader.mode()
         wanted = reader.wanted()
         for variable, accepted in _NOT_READ_YET.items():
-            reader.check_choice(variable, accepted)
+            reader.choice(variable, accepted)
         return cls(
             wanted=wanted,
             mode=mode,
@@ -120,6 +128,7 @@ class ServerSettings:
             directory=reader.folder("NPU_FALLBACK_DIR"),
             group=reader.group(),
             max_ops=reader.whole_number("NPU_FALLBACK_MAX_OPS", 256, 1, MAX_OPS_LIMIT),
+            track=Track[reader.choice("NPU_FALLBACK_TRACK", ("all", "fallbacks")).upper()],
             hook_path=reader.folder("NPU_FALLBACK_HOOK_PATH"),
             vendor_refuses=_vendor_switch(environ),
             mode_error=mode_error,
@@ -218,10 +227,12 @@ class _Reader:
             return None
         return Path(text) if text else None
 
-    def check_choice(self, variable: str, accepted: tuple[str, ...]) -> None:
+    def choice(self, variable: str, accepted: tuple[str, ...]) -> str:
+        """Return one of ``accepted``: the first of them is the default."""
         text = self._environ.get(variable, "")
         if text and text not in accepted:
             self._complain(f"{variable}={text!r} is ignored", f"set it to {' or '.join(accepted)}")
+        return text if text in accepted else accepted[0]
 
     def group(self) -> int | None:
         if not self._environ.get("NPU_FALLBACK_GROUP"):

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from npu_fallback_exporter.config import Mode, ModeSource, ServerSettings, allow_patterns
+from npu_fallback_exporter.config import (
+    Mode,
+    ModeSource,
+    ServerSettings,
+    Track,
+    allow_patterns,
+)
 
 
 def read(**environ: str) -> ServerSettings:
@@ -114,6 +120,13 @@ def test_a_wrong_value_is_told_in_one_line(variable: str, value: str, says: str)
 
 def test_a_wrong_number_leaves_the_default() -> None:
     assert read(NPU_FALLBACK_MAX_OPS="many").max_ops == 256
+
+
+@pytest.mark.parametrize(
+    ("value", "track"), [("", Track.ALL), ("all", Track.ALL), ("fallbacks", Track.FALLBACKS)]
+)
+def test_how_much_is_watched_is_read(value: str, track: Track) -> None:
+    assert read(NPU_FALLBACK_TRACK=value).track is track
 
 
 def test_variables_that_contradict_each_other_are_told() -> None:

@@ -34,6 +34,11 @@ template struct Expose<&c10::Dispatcher::backendFallbackKernels_, DispatcherFall
 template struct Expose<&c10::Dispatcher::operators_, DispatcherOperators>;
 template struct Expose<&c10::Dispatcher::guard_, DispatcherGuard>;
 
+struct EntryKernels {
+  friend constexpr auto member(EntryKernels);
+};
+template struct Expose<&c10::impl::OperatorEntry::kernels_, EntryKernels>;
+
 // Holds the dispatcher's lock for registrations. Never run an operator or Python under it.
 class DispatcherLock {
  public:
@@ -60,6 +65,33 @@ class DispatcherLock {
           entry.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd);
       if (!has_kernel) visit(entry);
     }
+  }
+
+  // The operator of that name; null when none is defined.
+  c10::impl::OperatorEntry* find(const c10::OperatorName& name) {
+    for (auto& definition : dispatcher_.*member(DispatcherOperators{})) {
+      if (definition.op.operator_name() == name && definition.op.hasSchema()) return &definition.op;
+    }
+    return nullptr;
+  }
+
+  // The operator's own kernel for `key`, the one that is in force; null when it has none.
+  c10::impl::AnnotatedKernel* kernel(c10::impl::OperatorEntry& entry, c10::DispatchKey key) {
+    auto& kernels = entry.*member(EntryKernels{});
+    const auto found = kernels.find(key);
+    return found == kernels.end() || found->second.empty() ? nullptr : &found->second.front();
+  }
+
+  // Whether `kernel` is still one of the operator's kernels for `key`.
+  bool is_registered(c10::impl::OperatorEntry& entry, c10::DispatchKey key,
+                     const c10::impl::AnnotatedKernel* kernel) {
+    auto& kernels = entry.*member(EntryKernels{});
+    const auto found = kernels.find(key);
+    if (found == kernels.end()) return false;
+    for (const c10::impl::AnnotatedKernel& registered : found->second) {
+      if (&registered == kernel) return true;
+    }
+    return false;
   }
 
   void update(c10::impl::OperatorEntry& entry, c10::DispatchKey key) {

@@ -6,11 +6,14 @@
 #include <string>
 
 #include "clock.h"
+#include "copy_context.h"
 #include "counters.h"
 #include "dispatcher_access.h"
 #include "event_bytes.h"
 #include "page_writer.h"
+#include "op_stack.h"
 #include "policy.h"
+#include "refusal.h"
 
 namespace nfe {
 namespace {
@@ -19,7 +22,8 @@ constexpr c10::DispatchKey kNpu = c10::DispatchKey::PrivateUse1;
 
 std::atomic<const c10::KernelFunction*> previous_fallback{nullptr};
 std::atomic<bool> is_armed{false};
-std::atomic<bool> vendor_refuses{false};
+std::atomic<bool> vendor_switch_is_set{false};
+std::atomic<bool> tracks{false};
 
 OpRecord& record_of(const c10::OperatorHandle& op, Page& page) {
   const c10::OperatorName& name = op.operator_name();
@@ -32,15 +36,6 @@ OpRecord& record_of(const c10::OperatorHandle& op, Page& page) {
   });
   PageWriter::show_watched(page);  // one more, if it was defined after arming
   return *added;
-}
-
-[[noreturn]] void refuse(const OpRecord& record, std::uint32_t npu) {
-  const std::string name = record.full_name();
-  C10_THROW_ERROR(
-      Error, "npu-fallback-exporter refuses " + name + " on npu:" + std::to_string(npu) +
-                 ": it would run on the CPU (kind dispatcher: no NPU kernel is registered): "
-                 "use another operator, or allow it with NPU_FALLBACK_ALLOW=" + name +
-                 ", or set NPU_FALLBACK_MODE=warn");
 }
 
 // The first event of an op in this process, told after the operator so that nothing of it waits.
@@ -57,6 +52,46 @@ void tell_first_event(OpRecord& record, std::uint32_t generation, std::uint32_t 
                static_cast<double>(cost.duration_ns) / 1e6);
 }
 
+// The fallback on the thread's operator stack, so that copies inside it are known as its own.
+// Without the tracker nothing looks at it, and the host time stays unmeasured.
+class FallbackFrame {
+ public:
+  explicit FallbackFrame(const c10::FunctionSchema& schema) : stack_(OpStack::of_this_thread()) {
+    stack_.push(&schema);
+    if (OpFrame* frame = own()) frame->is_fallback = true;
+  }
+  FallbackFrame(const FallbackFrame&) = delete;
+  FallbackFrame& operator=(const FallbackFrame&) = delete;
+
+  // Adds the host time to `cost` and counts the transfers.
+  void finish(Page& page, std::uint64_t end_ns, EventCost& cost) {
+    finished_ns_ = cost.duration_ns;
+    OpFrame* const frame = own();
+    if (frame == nullptr || !tracks.load(std::memory_order_relaxed)) return;
+    cost.host_ns = cost.duration_ns;
+    if (frame->has_copies) {
+      if (const std::uint64_t first = frame->copies.first_to_host_end_ns; first != 0) {
+        cost.host_ns = end_ns - first;
+      }
+      count_tally(page, *frame, Cause::kFallback);
+    }
+    cost.host_ns -= std::min(cost.host_ns, frame->nested_event_ns);
+    cost.host_is_measured = true;
+  }
+
+  ~FallbackFrame() {
+    if (OpFrame* frame = own(); frame != nullptr && frame->has_copies) --stack_.with_copies;
+    stack_.pop();
+    if (OpFrame* outer = stack_.top()) outer->nested_event_ns += finished_ns_;
+  }
+
+ private:
+  OpFrame* own() { return stack_.depth() <= OpStack::kFrames ? stack_.top() : nullptr; }
+
+  OpStack& stack_;
+  std::uint64_t finished_ns_ = 0;
+};
+
 void counting_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                        torch::jit::Stack* stack) {
   const c10::KernelFunction& previous = *previous_fallback.load(std::memory_order_acquire);
@@ -71,21 +106,20 @@ void counting_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
     return *OpTable::instance().slot_for(page, writer.generation(), record, Kind::kDispatcher, npu);
   };
   EventBytes bytes(record, op.schema().arguments().size(), *stack);
-  if (Policy::instance().refuses(record)) {
-    count_blocked(slot(bytes.npu()));
-    refuse(record, bytes.npu());
-  }
+  refuse_dispatcher_fallback(record, bytes.npu());
   EventCost cost;
+  FallbackFrame frame(op.schema());
   const std::uint64_t begin = monotonic_ns();
   try {
     previous.callBoxed(op, keys, stack);
   } catch (...) {
     Slot& failed = slot(bytes.npu());
-    vendor_refuses.load(std::memory_order_relaxed) ? count_blocked(failed) : count_error(failed);
+    DispatcherHook::vendor_refuses() ? count_blocked(failed) : count_error(failed);
     throw;
   }
   const std::uint64_t end = monotonic_ns();
   cost.duration_ns = end - begin;
+  frame.finish(*page, end, cost);
   cost.bytes = bytes.finish(record, op.schema().returns().size(), *stack);
   count_event(slot(bytes.npu()), cost);
   page->header.last_seen_ns.store(end, std::memory_order_relaxed);
@@ -131,8 +165,16 @@ void DispatcherHook::disarm() {
 
 bool DispatcherHook::armed() noexcept { return is_armed.load(std::memory_order_relaxed); }
 
+void DispatcherHook::set_tracked(bool tracked) noexcept {
+  tracks.store(tracked, std::memory_order_relaxed);
+}
+
 void DispatcherHook::set_vendor_refuses(bool refuses) noexcept {
-  vendor_refuses.store(refuses, std::memory_order_relaxed);
+  vendor_switch_is_set.store(refuses, std::memory_order_relaxed);
+}
+
+bool DispatcherHook::vendor_refuses() noexcept {
+  return vendor_switch_is_set.load(std::memory_order_relaxed);
 }
 
 }  // namespace nfe

@@ -27,9 +27,13 @@ class DispatcherHook {
 
   static bool armed() noexcept;
 
+  // Set while the tracker (tracker.h) sees the copies inside a fallback.
+  static void set_tracked(bool tracked) noexcept;
+
   // Set when torch_npu's own switch refuses fallbacks in this process: its refusals then count as
   // blocked. Reads no text of its errors.
   static void set_vendor_refuses(bool refuses) noexcept;
+  static bool vendor_refuses() noexcept;
 };
 
 }  // namespace nfe

@@ -10,11 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "copy_context.h"
 #include "dispatcher_hook.h"
 #include "error.h"
 #include "layout_json.h"
 #include "page_writer.h"
 #include "policy.h"
+#include "tracker.h"
 
 namespace {
 
@@ -53,7 +55,7 @@ nfe::PageConfig page_config(const nfe_config& config) {
   page.directory_is_default = config.directory_is_default != 0;
   page.group = config.group;
   page.max_ops = config.max_ops;
-  page.track = nfe::Track::kFallbacks;      // what this hook does
+  page.track = static_cast<nfe::Track>(config.track);
   page.boundary = nfe::Boundary::kNone;
   page.visible_devices_set = config.visible_devices != nullptr;
   page.visible_devices = text(config.visible_devices);
@@ -104,11 +106,18 @@ int nfe_arm(const nfe_config* config, char* error, std::size_t error_bytes) noex
     nfe::PageWriter& writer = nfe::PageWriter::instance();
     writer.open(page_config(*config));
     nfe::DispatcherHook::arm();
+    if (static_cast<nfe::Track>(config->track) == nfe::Track::kAll) {
+      nfe::set_listed_operators(config->explicit_kernels);
+      nfe::DispatcherHook::set_tracked(true);
+      nfe::Tracker::arm();
+    }
     writer.begin_armed_span();
   });
 }
 
 void nfe_disarm() noexcept {
+  nfe::DispatcherHook::set_tracked(false);
+  nfe::Tracker::disarm();
   nfe::DispatcherHook::disarm();
   nfe::PageWriter::instance().end_armed_span();
 }

@@ -21,7 +21,9 @@ struct nfe_config {
   const char* torch_npu_version;
   const char* cann_version;
   const char* hook_version;
-  std::int32_t vendor_refuses;  // torch_npu's own switch is in force
+  std::int32_t vendor_refuses;   // torch_npu's own switch is in force
+  std::int32_t track;            // Track of page_layout.h
+  const char* explicit_kernels;  // full names, one per line: the product's table
 };
 
 // Version of PyTorch that this binary was compiled for.

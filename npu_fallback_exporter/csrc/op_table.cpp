@@ -126,6 +126,21 @@ Slot* OpTable::find_or_add_slot(Page* page, std::uint32_t generation, OpRecord& 
   return slot;
 }
 
+void OpTable::count_sync(Page& page, const OpRecord& record, std::uint32_t npu) noexcept {
+  const std::lock_guard<std::mutex> lock(table_mutex());
+  const std::uint64_t key = row_key(find_or_add_op_row(&page, record), Kind::kDispatcher, npu);
+  const std::uint64_t used = page.header.sync_rows.load(std::memory_order_relaxed);
+  std::uint64_t row = 0;
+  while (row < used && page.syncs[row].key.load(std::memory_order_relaxed) != key) ++row;
+  if (row == kSyncRows - 1) {
+    page.syncs[row].key.store(row_key(0, Kind::kDispatcher, 0), std::memory_order_release);
+  } else if (row == used) {
+    page.syncs[row].key.store(key, std::memory_order_release);
+    page.header.sync_rows.store(used + 1, std::memory_order_release);
+  }
+  page.syncs[row].count.fetch_add(1, std::memory_order_relaxed);
+}
+
 void OpTable::forget_watched() {
   const std::lock_guard<std::mutex> lock(table_mutex());
   watched_keys_.clear();

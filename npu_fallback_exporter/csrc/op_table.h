@@ -30,6 +30,8 @@ struct OpRecord {
   std::uint64_t written_arguments = 0;
   std::uint64_t new_results = 0;
   std::atomic<std::uint32_t> refused_by{0};  // policy.h
+  std::atomic<std::uint8_t> role{0};         // copy_context.h
+  bool listed = false;                       // in the product's table of explicit kernels
 
   std::string full_name() const { return overload.empty() ? name : name + "." + overload; }
 
@@ -82,6 +84,9 @@ class OpTable {
     }
     return find_or_add_slot(page, generation, record, kind, npu);
   }
+
+  // Counts a wait for a value by operator and NPU; the last row is that of op __other__.
+  void count_sync(Page& page, const OpRecord& record, std::uint32_t npu) noexcept;
 
   // Operators known to end in the fallback: those found when arming, and each that is added later.
   void forget_watched();

@@ -44,6 +44,8 @@ void PageWriter::in_forked_child() noexcept {
   writer.page_.store(nullptr, std::memory_order_release);
   ++writer.generation_;
   release_page_file(writer.file_);
+  writer.without_page_.operators.store(0, std::memory_order_relaxed);
+  writer.without_page_.device_allocations.store(0, std::memory_order_relaxed);
   writer.remake_.store(true, std::memory_order_release);
 }
 
@@ -62,6 +64,11 @@ void PageWriter::publish(PageFile file) noexcept {
   if (armed_) header.armed_since_ns.store(monotonic_ns(), std::memory_order_relaxed);
   show_watched(*file_.page);
   page_.store(file_.page, std::memory_order_release);
+  file_.page->shards[0].operators.fetch_add(
+      without_page_.operators.exchange(0, std::memory_order_relaxed), std::memory_order_relaxed);
+  file_.page->shards[0].device_allocations.fetch_add(
+      without_page_.device_allocations.exchange(0, std::memory_order_relaxed),
+      std::memory_order_relaxed);
 }
 
 void PageWriter::show_watched(Page& page) noexcept {

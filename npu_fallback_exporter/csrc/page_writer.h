@@ -30,6 +30,16 @@ class PageWriter {
     return page != nullptr ? page : page_after_fork();
   }
 
+  // One more operator, or device tensor, in this process. A forked child that has no page yet makes
+  // none for it: helpers run operators too, and leave no page behind. It is written when there is
+  // one.
+  void count_operator(std::size_t shard) noexcept {
+    shard_of(shard).operators.fetch_add(1, std::memory_order_relaxed);
+  }
+  void count_device_allocation(std::size_t shard) noexcept {
+    shard_of(shard).device_allocations.fetch_add(1, std::memory_order_relaxed);
+  }
+
   // Changes when a forked child begins anew: what was remembered of the page is void then.
   std::uint32_t generation() const noexcept { return generation_; }
 
@@ -50,10 +60,15 @@ class PageWriter {
   static void in_forked_child() noexcept;
   Page* page_after_fork() noexcept;
   void publish(PageFile file) noexcept;
+  ProcessShard& shard_of(std::size_t shard) noexcept {
+    Page* page = page_.load(std::memory_order_acquire);
+    return page != nullptr ? page->shards[shard % kProcessShards] : without_page_;
+  }
 
   std::atomic<Page*> page_{nullptr};
   std::atomic<bool> remake_{false};  // a forked child that has not counted yet
   std::uint32_t generation_ = 1;
+  ProcessShard without_page_{};
   PageFile file_;
   PageConfig config_;
   bool armed_ = false;

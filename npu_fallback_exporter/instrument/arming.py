@@ -128,7 +128,15 @@ def _hook_config(settings: ServerSettings) -> HookConfig:
         cann_version=_cann_version(),
         hook_version=npu_fallback_exporter.__version__,
         vendor_refuses=settings.vendor_refuses and _vendor_has_switch(),
+        track=settings.track,
+        explicit_kernels=explicit_kernels(),
     )
+
+
+def explicit_kernels() -> tuple[str, ...]:
+    """Return the operators whose NPU kernel computes on the host under some condition."""
+    lines = (Path(__file__).parent / "explicit_ops.txt").read_text().splitlines()
+    return tuple(line for line in lines if line and not line.startswith("#"))
 
 
 def _torch_npu_version() -> str:

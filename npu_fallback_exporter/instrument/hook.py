@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from npu_fallback_exporter.config import Mode, ModeSource
+from npu_fallback_exporter.config import Mode, ModeSource, Track
 from npu_fallback_exporter.errors import ArmError
 from npu_fallback_exporter.instrument.hook_path import HookTarget, find
 
@@ -28,6 +28,8 @@ class _Config(ctypes.Structure):
         ("cann_version", ctypes.c_char_p),
         ("hook_version", ctypes.c_char_p),
         ("vendor_refuses", ctypes.c_int32),
+        ("track", ctypes.c_int32),
+        ("explicit_kernels", ctypes.c_char_p),
     )
 
 
@@ -44,6 +46,8 @@ class HookConfig:
     cann_version: str
     hook_version: str
     vendor_refuses: bool
+    track: Track
+    explicit_kernels: tuple[str, ...]
 
 
 class Hook:
@@ -112,6 +116,8 @@ class Hook:
             cann_version=config.cann_version.encode(),
             hook_version=config.hook_version.encode(),
             vendor_refuses=config.vendor_refuses,
+            track=config.track,
+            explicit_kernels="\n".join(config.explicit_kernels).encode(),
         )
         self._call(self._library.nfe_arm, ctypes.byref(native))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,7 +17,10 @@ import torch
 import torch_npu  # noqa: F401 - registers the device
 
 import npu_fallback_exporter as nfe
+from npu_fallback_exporter.instrument import arming
 from npu_fallback_exporter.instrument.build import build
+from npu_fallback_exporter.pages.model import Page
+from npu_fallback_exporter.pages.page import read_page
 from tests.cann_sim import Ledger, Snapshot
 
 
@@ -26,14 +30,22 @@ class Seen:
 
     Attributes:
         events: events by op; ``errors`` and ``blocked`` likewise; ops with none are left out.
-        bytes: bytes to the host and back, by the page.
+        kinds: events by kind.
+        bytes: bytes of events to the host and back, by the page.
+        transfers: bytes and copies by direction and cause ("d2h user"), by the page.
+        syncs: waits for a value, by op.
         ledger: what crossed the device's boundary.
     """
 
     events: dict[str, int] = field(default_factory=dict)
     errors: dict[str, int] = field(default_factory=dict)
     blocked: dict[str, int] = field(default_factory=dict)
+    kinds: dict[str, int] = field(default_factory=dict)
     bytes: tuple[int, int] = (0, 0)
+    transfers: dict[str, tuple[int, int]] = field(default_factory=dict)
+    syncs: dict[str, int] = field(default_factory=dict)
+    operators: int = 0
+    device_allocations: int = 0
     ledger: Snapshot | None = None
 
     @property
@@ -62,22 +74,52 @@ def armed(mode: str = "observe") -> Iterator[None]:
         nfe.uninstall()
 
 
+def own_page() -> Page | None:
+    """Return this process's page; ``None`` before it was first armed."""
+    hook = arming.hook()
+    path = hook.page_path if hook is not None else None
+    return None if path is None else read_page(str(path)).page
+
+
 @contextmanager
 def measured() -> Iterator[Seen]:
     """Yield an object that is filled with what the block caused when it ends."""
     ledger = Ledger()
     seen = Seen()
     torch.npu.synchronize()
-    stats, snapshot = nfe.get_fallback_stats(), ledger.snapshot()
+    before, snapshot = _numbers(own_page()), ledger.snapshot()
     yield seen
     torch.npu.synchronize()
-    later, seen.ledger = nfe.get_fallback_stats(), ledger.snapshot() - snapshot
-    for name in ("events", "errors", "blocked"):
-        before = {op.op: getattr(op, name) for op in stats.ops}
-        after = {op.op: getattr(op, name) for op in later.ops}
-        grown = {op: count - before.get(op, 0) for op, count in after.items()}
-        setattr(seen, name, {op: count for op, count in grown.items() if count})
-    seen.bytes = (
-        sum(op.bytes_d2h for op in later.ops) - sum(op.bytes_d2h for op in stats.ops),
-        sum(op.bytes_h2d for op in later.ops) - sum(op.bytes_h2d for op in stats.ops),
-    )
+    after, seen.ledger = _numbers(own_page()), ledger.snapshot() - snapshot
+    grown = after - before
+    for (family, label), number in grown.items():
+        if family in ("events", "errors", "blocked", "kinds", "syncs"):
+            getattr(seen, family)[label] = number
+    seen.bytes = (grown["bytes", "d2h"], grown["bytes", "h2d"])
+    seen.operators = grown["process", "operators"]
+    seen.device_allocations = grown["process", "device_allocations"]
+    for (family, label), number in grown.items():
+        if family == "transfers":
+            seen.transfers[label] = (grown["transfer bytes", label], number)
+
+
+def _numbers(page: Page | None) -> Counter[tuple[str, str]]:
+    numbers: Counter[tuple[str, str]] = Counter()
+    if page is None:
+        return numbers
+    for key, slot in page.slots.items():
+        numbers["events", key.op] += slot.events
+        numbers["errors", key.op] += slot.errors
+        numbers["blocked", key.op] += slot.blocked
+        numbers["kinds", key.kind] += slot.events
+        numbers["bytes", "d2h"] += slot.bytes_d2h
+        numbers["bytes", "h2d"] += slot.bytes_h2d
+    for transfer, cell in page.transfers.items():
+        label = f"{transfer.direction} {transfer.cause}"
+        numbers["transfers", label] += cell.transfers
+        numbers["transfer bytes", label] += cell.bytes
+    for sync, count in page.syncs.items():
+        numbers["syncs", sync.op] += count
+    numbers["process", "operators"] = page.counters.operators
+    numbers["process", "device_allocations"] = page.counters.device_allocations
+    return numbers
