@@ -10,7 +10,7 @@ from pathlib import Path
 
 from npu_fallback_exporter.instrument.hook_path import SOURCES, cache_folder
 
-_DRIVER = Path(__file__).parent.parent / "native" / "driver.cpp"
+_NATIVE = Path(__file__).parent.parent / "native"
 
 #: Sources that need PyTorch's headers.
 _TORCH_SIDE = {
@@ -32,22 +32,30 @@ FLAGS = {
 }
 
 
-def driver(flavour: str = "plain") -> Path:
-    """Compile the driver with one set of :data:`FLAGS` if that was not done, return its path."""
-    sources = [_DRIVER, *sorted(p for p in SOURCES.glob("*.cpp") if p.name not in _TORCH_SIDE)]
-    digest = hashlib.sha256(repr(FLAGS[flavour]).encode())
+def driver(flavour: str = "plain", name: str = "driver") -> Path:
+    """Compile a driver with one set of :data:`FLAGS` if that was not done, return its path.
+
+    Args:
+        flavour: which flags.
+        name: of its source in ``tests/native``, without the suffix. A name that starts with
+            ``lib`` gives a shared library.
+    """
+    source = _NATIVE / f"{name}.cpp"
+    sources = [source, *sorted(p for p in SOURCES.glob("*.cpp") if p.name not in _TORCH_SIDE)]
+    flags = [*FLAGS[flavour], *(["-shared", "-fPIC"] if name.startswith("lib") else [])]
+    digest = hashlib.sha256(repr(flags).encode())
     for path in [*sources, *sorted(SOURCES.glob("*.h"))]:
         digest.update(path.read_bytes())
     folder = cache_folder().parent / "native-tests"
     folder.mkdir(parents=True, exist_ok=True)
-    binary = folder / f"driver-{flavour}-{digest.hexdigest()[:16]}"
+    binary = folder / f"{name}-{flavour}-{digest.hexdigest()[:16]}"
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not binary.exists():
             unfinished = binary.with_suffix(".tmp")
             subprocess.run(
                 [
-                    *("g++", "-std=c++17", "-pthread", *FLAGS[flavour], f"-I{SOURCES}"),
+                    *("g++", "-std=c++17", "-pthread", *flags, f"-I{SOURCES}"),
                     *(*map(str, sources), "-o", str(unfinished)),
                 ],
                 check=True,
