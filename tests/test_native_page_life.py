@@ -188,7 +188,9 @@ def test_a_file_system_without_shared_mappings_or_locks_is_refused(
         check=False,
     )
     assert done.returncode == 1
-    assert done.stderr.startswith("page: cannot map page" if call == "mmap" else "page: cannot lock")
+    assert done.stderr.startswith(
+        "page: cannot map page" if call == "mmap" else "page: cannot lock"
+    )
     assert list(pages.iterdir()) == []
 
 
