@@ -9,8 +9,11 @@
 #include "counters.h"
 #include "dispatcher_access.h"
 #include "event_bytes.h"
+#include "first_sight.h"
 #include "page_writer.h"
 #include "policy.h"
+#include "refusal.h"
+#include "summary.h"
 
 namespace nfe {
 namespace {
@@ -34,27 +37,18 @@ OpRecord& record_of(const c10::OperatorHandle& op, Page& page) {
   return *added;
 }
 
-[[noreturn]] void refuse(const OpRecord& record, std::uint32_t npu) {
-  const std::string name = record.full_name();
-  C10_THROW_ERROR(
-      Error, "npu-fallback-exporter refuses " + name + " on npu:" + std::to_string(npu) +
-                 ": it would run on the CPU (kind dispatcher: no NPU kernel is registered): "
-                 "use another operator, or allow it with NPU_FALLBACK_ALLOW=" + name +
-                 ", or set NPU_FALLBACK_MODE=warn");
+constexpr char kReason[] = "no NPU kernel is registered";
+
+// Where nothing can be counted, what is refused is refused all the same.
+void refuse_uncounted(const c10::OperatorHandle& op) {
+  const std::string name = c10::toString(op.operator_name());
+  if (is_refused(name)) refuse(name, Kind::kDispatcher, 0, kReason);
 }
 
-// The first event of an op in this process, told after the operator so that nothing of it waits.
-void tell_first_event(OpRecord& record, std::uint32_t generation, std::uint32_t npu,
-                      const EventCost& cost) {
-  if (record.seen_in.exchange(generation, std::memory_order_relaxed) == generation) return;
+void tell_summary(const Page& page, std::uint64_t now_ns) {
   if (Policy::instance().mode() == Mode::kObserve) return;
-  std::fprintf(stderr,
-               "npu-fallback-exporter: %s ran on the CPU (kind dispatcher, npu:%u, %llu bytes to "
-               "the host, %llu back, %.3f ms): no NPU kernel is registered; told once per op\n",
-               record.full_name().c_str(), npu,
-               static_cast<unsigned long long>(cost.bytes[0]),
-               static_cast<unsigned long long>(cost.bytes[1]),
-               static_cast<double>(cost.duration_ns) / 1e6);
+  const auto line = Summary::at_event(page, now_ns);
+  if (line.has_value()) std::fprintf(stderr, "%s\n", line->c_str());
 }
 
 void counting_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
@@ -62,7 +56,9 @@ void counting_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
   const c10::KernelFunction& previous = *previous_fallback.load(std::memory_order_acquire);
   PageWriter& writer = PageWriter::instance();
   Page* page = writer.page();
-  if (page == nullptr || !is_armed.load(std::memory_order_relaxed)) {
+  const bool armed = is_armed.load(std::memory_order_relaxed);
+  if (page == nullptr || !armed) {
+    if (armed) refuse_uncounted(op);
     previous.callBoxed(op, keys, stack);
     return;
   }
@@ -71,10 +67,11 @@ void counting_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
     return *OpTable::instance().slot_for(page, writer.generation(), record, Kind::kDispatcher, npu);
   };
   EventBytes bytes(record, op.schema().arguments().size(), *stack);
-  if (Policy::instance().refuses(record)) {
+  if (is_refused(record)) {
     count_blocked(slot(bytes.npu()));
-    refuse(record, bytes.npu());
+    refuse(record.full_name(), Kind::kDispatcher, bytes.npu(), kReason);
   }
+  FirstSight sight(record, Kind::kDispatcher, writer.generation(), op.schema(), *stack);
   EventCost cost;
   const std::uint64_t begin = monotonic_ns();
   try {
@@ -87,9 +84,11 @@ void counting_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
   const std::uint64_t end = monotonic_ns();
   cost.duration_ns = end - begin;
   cost.bytes = bytes.finish(record, op.schema().returns().size(), *stack);
-  count_event(slot(bytes.npu()), cost);
+  Slot& counted = slot(bytes.npu());
+  count_event(counted, cost);
   page->header.last_seen_ns.store(end, std::memory_order_relaxed);
-  tell_first_event(record, writer.generation(), bytes.npu(), cost);
+  sight.tell(counted, bytes.npu(), cost, kReason);
+  tell_summary(*page, end);
 }
 
 // Exchanges the fallback and lets every operator that ends in it see the new one. Reading threads

@@ -38,6 +38,7 @@ struct OpRecord {
   std::array<std::array<std::atomic<std::uint64_t>, kRememberedNpus>, kKinds> remembered{};
   std::atomic<std::uint32_t> overflowed_in{0};  // generation in which it was counted as overflow
   std::atomic<std::uint32_t> seen_in{0};        // generation in which its first event was reported
+  std::atomic<std::uint64_t> looks{0};          // first_sight.h
 };
 
 class OpTable {

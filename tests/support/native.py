@@ -13,7 +13,14 @@ from npu_fallback_exporter.instrument.hook_path import SOURCES, cache_folder
 _DRIVER = Path(__file__).parent.parent / "native" / "driver.cpp"
 
 #: Sources that need PyTorch's headers.
-_TORCH_SIDE = {"dispatcher_hook.cpp", "event_bytes.cpp", "hook_api.cpp"}
+_TORCH_SIDE = {
+    "argument_text.cpp",
+    "dispatcher_hook.cpp",
+    "event_bytes.cpp",
+    "first_sight.cpp",
+    "hook_api.cpp",
+    "refusal.cpp",
+}
 
 #: Why each set of flags exists: as shipped; data races; memory and undefined behaviour.
 FLAGS = {
