@@ -59,3 +59,11 @@ def ledger() -> Ledger:
     if not _wants_simulation():
         pytest.skip("needs torch_npu on the simulated device")
     return Ledger()
+
+
+@pytest.fixture(scope="session")
+def hook_is_built() -> None:
+    """Compile the hook, so that processes which a test starts find it."""
+    from npu_fallback_exporter.instrument.build import build as build_hook
+
+    build_hook()

@@ -9,7 +9,7 @@ aclError refuse(const char* type) {
   const std::string missing = sim::missing_names();
   sim::fail("cann_sim: operator " + std::string(type) +
             " is not simulated; looked up in vain so far: " +
-            (missing.empty() ? "(only told with ASCEND_GLOBAL_LOG_LEVEL=2)" : missing));
+            (missing.empty() ? "nothing (not told without ASCEND_GLOBAL_LOG_LEVEL=2)" : missing));
   return kNotSupported;
 }
 
