@@ -31,8 +31,9 @@ _ALIASES = {
     "linalg.svd": ("_linalg_svd",),
     "linalg.svdvals": ("_linalg_svd",),
     "linalg.lu_factor": ("linalg_lu_factor_ex",),
-    "lu_solve": ("linalg_lu_solve", "lu_unpack"),
+    "lu_solve": ("linalg_lu_solve",),
     "linalg.ldl_factor": ("linalg_ldl_factor_ex",),
+    "cholesky_solve": ("_cholesky_solve_helper",),
     "logcumsumexp": ("_logcumsumexp",),
     "histogramdd": (
         "_histogramdd_bin_edges",

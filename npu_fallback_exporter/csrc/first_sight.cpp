@@ -27,6 +27,13 @@ void FirstSight::record_call_sites(bool record) noexcept {
   records_call_sites.store(record, std::memory_order_relaxed);
 }
 
+void FirstSight::look_again() noexcept {
+  OpTable::instance().for_each([](OpRecord& record) {
+    const std::uint64_t word = record.looks.load(std::memory_order_relaxed);
+    if (word != 0) record.looks.store((word >> 32 << 32) | 1, std::memory_order_relaxed);
+  });
+}
+
 // Adds to the numbers of this generation, and returns what was there before through is_first_.
 void FirstSight::count_sites(std::uint32_t looks, std::uint32_t sites) noexcept {
   const std::uint32_t max_looks = records_call_sites.load(std::memory_order_relaxed) ? kMaxLooks : 1;

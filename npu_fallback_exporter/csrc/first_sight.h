@@ -42,6 +42,9 @@ class FirstSight {
   // False: no Python frames and no arguments are recorded (NPU_FALLBACK_CALL_SITES=0).
   static void record_call_sites(bool record) noexcept;
 
+  // Looks at the next events of every operator again, as at its first ones; tells none again.
+  static void look_again() noexcept;
+
  private:
   static constexpr std::uint64_t kDone = 1ull << 31;  // no further looks
 

@@ -145,6 +145,8 @@ void nfe_set_call_sites(std::int32_t record, nfe_sight_callback callback) noexce
   nfe::CallSites::instance().set_callback(callback);
 }
 
+void nfe_look_again() noexcept { nfe::FirstSight::look_again(); }
+
 int nfe_append_note(std::uint32_t generation, std::uint32_t type, std::uint32_t op_row,
                     std::uint64_t unix_ns, std::int32_t is_first, const char* text) noexcept {
   nfe::PageWriter& writer = nfe::PageWriter::instance();

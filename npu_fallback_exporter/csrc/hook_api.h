@@ -67,6 +67,9 @@ int nfe_forbid_leave(void) noexcept;
 // neither call sites nor arguments are recorded.
 void nfe_set_call_sites(std::int32_t record, nfe_sight_callback callback) noexcept;
 
+// Looks at the next events of every operator as at its first ones (first_sight.h).
+void nfe_look_again(void) noexcept;
+
 // Appends a note of page_layout.h to the page of `generation`; `is_first` as in nfe_sight. Returns 0,
 // or -1 when it finds no room or the page is another one now.
 int nfe_append_note(std::uint32_t generation, std::uint32_t type, std::uint32_t op_row,

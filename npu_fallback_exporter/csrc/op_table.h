@@ -73,6 +73,15 @@ class OpTable {
     return publish(record);
   }
 
+  // Calls `visit(record)` for every operator seen so far.
+  template <typename Visit>
+  void for_each(Visit visit) {
+    for (std::atomic<OpRecord*>& entry : entries_) {
+      OpRecord* const record = entry.load(std::memory_order_acquire);
+      if (record != nullptr) visit(*record);
+    }
+  }
+
   // The slot to count in; never null. Slots that do not fit are those of op __other__.
   Slot* slot_for(Page* page, std::uint32_t generation, OpRecord& record, Kind kind,
                  std::uint32_t npu) noexcept {

@@ -11,7 +11,8 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from types import FrameType
@@ -23,6 +24,7 @@ from npu_fallback_exporter.pages.notes import Place
 # Frames of the first call site of an operator, and of further ones: notes have little room.
 _FRAMES_OF_FIRST = 20
 _FRAMES_OF_OTHERS = 8
+_FRAMES_LOOKED_AT = 100
 _TEXT_BYTES = 200  # of a file or function name; the end of a path says most
 
 _NEW, _KNOWN, _UNKNOWN = 1, 0, -1
@@ -52,22 +54,22 @@ class CallSites:
             self._signatures.clear()
         frame = sys._current_frames().get(sight.thread)
         frame_count = _FRAMES_OF_FIRST if sight.is_first else _FRAMES_OF_OTHERS
-        frames = _places(frame)
-        stack = list(islice(frames, 100))
+        stack = list(islice(_places(frame), _FRAMES_LOOKED_AT))
         if not sight.caller_waits.contents.value:
             return _UNKNOWN  # the thread has run on meanwhile: its frames tell nothing
         site = next((place for place in stack if self._is_user(place)), None)
         if site is None:
             # A thread without Python code, such as one of autograd's: told once, by its arguments.
             site, stack = Place("", 0, ""), []
-        known = self._sites.setdefault(sight.op, set())
-        if site not in known:
-            known.add(site)
-            self._note(sight, site, stack[:frame_count])
-            self._tell(sight, site)
-            return _NEW
         self._tell(sight, site)
-        return _KNOWN
+        for listener in tuple(_listeners):
+            listener(sight.op.decode(errors="replace"), site)
+        known = self._sites.setdefault(sight.op, set())
+        if site in known:
+            return _KNOWN
+        known.add(site)
+        self._note(sight, site, stack[:frame_count])
+        return _NEW
 
     def _is_user(self, place: Place) -> bool:
         return not place.file.startswith(self._not_user)
@@ -93,6 +95,25 @@ class CallSites:
         text = str(site).encode(errors="backslashreplace")[: sight.site_bytes - 1] + b"\0"
         for index, byte in enumerate(text):
             sight.site[index] = byte
+
+
+#: Called with operator and place at every look, on a thread of the hook; they must not raise.
+_listeners: list[Callable[[str, Place], None]] = []
+
+
+@contextmanager
+def heard(hook: Hook, listener: Callable[[str, Place], None]) -> Iterator[None]:
+    """Have ``listener`` called with the operator and the place of fallbacks in a block.
+
+    Of every operator the first 64 events in the block are heard. The place of a thread without
+    Python code has an empty file name.
+    """
+    _listeners.append(listener)
+    hook.look_again()
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
 
 
 class _State:

@@ -148,6 +148,10 @@ class Hook:
             ctypes.c_int32(record), SIGHT_CALLBACK() if callback is None else callback
         )
 
+    def look_again(self) -> None:
+        """Ask about the next events of every operator as about its first ones."""
+        self._library.nfe_look_again()
+
     def append_note(self, sight: Sight, note_type: int, text: str) -> bool:
         """Append a note on a sight to the page; false: it found no room."""
         status = self._library.nfe_append_note(
