@@ -9,8 +9,10 @@
 
 #include "clock.h"
 #include "error.h"
+#include "notes.h"
 #include "op_table.h"
 #include "policy.h"
+#include "summary.h"
 
 namespace nfe {
 namespace {
@@ -40,6 +42,8 @@ void PageWriter::in_forked_child() noexcept {
   new (&slow_path_mutex()) std::mutex;
   OpTable::instance().in_forked_child();
   Policy::instance().in_forked_child();
+  notes_in_forked_child();
+  Summary::in_forked_child();
   if (writer.file_.page == nullptr) return;
   writer.page_.store(nullptr, std::memory_order_release);
   ++writer.generation_;
