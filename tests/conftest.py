@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import sys
 
 import pytest
@@ -21,6 +22,7 @@ _THEIR_OWN_WARNINGS = (
     "ignore:TypedStorage is deprecated:UserWarning",
     "ignore:torch_npu.npu_gru is deprecated:UserWarning",
     "ignore:dynamo_pgo force disabled:UserWarning",
+    "ignore:triton-ascend is not installed:UserWarning",
     "ignore:`torch.jit.:DeprecationWarning",
     "ignore:`isinstance.treespec, LeafSpec:FutureWarning",
 )
@@ -33,6 +35,8 @@ collect_ignore_glob = (
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell ignores SIGINT for what it runs in the background, and children inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for warning in _THEIR_OWN_WARNINGS:
         config.addinivalue_line("filterwarnings", warning)
     if not _wants_simulation():

@@ -297,7 +297,9 @@ def test_statistics_tell_where_an_operator_was_called_from() -> None:
             id="list, none and bool",
         ),
         pytest.param(
-            lambda x: torch.nn.functional.multi_margin_loss(x, x.long(), margin=float("inf")),
+            lambda x: torch.nn.functional.multi_margin_loss(
+                x.reshape(1, 4), x[:1].long(), margin=float("inf")
+            ),
             "aten::multi_margin_loss",
             {"p": 1, "margin": {"float": "inf"}},
             id="infinity",
