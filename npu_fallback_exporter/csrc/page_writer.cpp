@@ -7,6 +7,7 @@
 #include <mutex>
 #include <new>
 
+#include "boundary_link.h"
 #include "clock.h"
 #include "error.h"
 #include "op_table.h"
@@ -62,6 +63,7 @@ void PageWriter::publish(PageFile file) noexcept {
   if (armed_) header.armed_since_ns.store(monotonic_ns(), std::memory_order_relaxed);
   show_watched(*file_.page);
   page_.store(file_.page, std::memory_order_release);
+  attach_boundary(*file_.page);
 }
 
 void PageWriter::show_watched(Page& page) noexcept {
