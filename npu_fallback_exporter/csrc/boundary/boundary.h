@@ -36,7 +36,8 @@ struct nfe_boundary_target {
   void (*wake)(void);   // in a forked child, at its first copy: attach new counters, or do nothing
 };
 
-// Counts in `target` from now on, in this process; 0 on success, -1 when the versions differ.
+// Counts in `target` from now on, in this process; 0 on success, -1 when the versions differ or a
+// target is attached already.
 int nfe_boundary_attach(const struct nfe_boundary_target* target);
 typedef int (*nfe_boundary_attach_function)(const struct nfe_boundary_target*);
 

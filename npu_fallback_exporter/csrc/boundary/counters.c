@@ -1,9 +1,9 @@
 // Shared state: the target in use. Until the hook attaches one, and again in a forked child, it is
 // `waiting`, whose counters are this library's own.
 //   Writers: attach() and the fork handler. Readers: every copying thread.
-//   Memory order: sequential, so that no count stays behind in `waiting`: a thread that counts
-//   there looks at the target again afterwards; either it sees the new one, and moves the counts
-//   itself, or its count came before the exchange, and attach() moves it.
+//   Memory order: sequential around `waiting`, so that no count stays behind in it: a thread that
+//   counts there looks at the target again afterwards; either it sees the new one, and moves the
+//   counts itself, or its count came before the target's exchange, and attach() moves it.
 // On fork: the child lets go of the parent's page at once and never writes it.
 #include "counters.h"
 
@@ -27,12 +27,12 @@ static const struct nfe_boundary_target waiting = {
 static struct nfe_boundary_target attached;  // written while nobody counts in it
 static _Atomic(const struct nfe_boundary_target*) target = &waiting;
 static _Atomic(unsigned) gaps;
-static void (*_Atomic wake)(void);  // of the last target, also of the one before a fork
+static void (*wake)(void);  // null before the first fork: who attaches needs no waking
 
-static void add(const struct nfe_boundary_target* to, int direction, uint64_t bytes,
-                uint64_t transfers) {
-  __atomic_fetch_add(&to->bytes[direction], bytes, __ATOMIC_SEQ_CST);
-  __atomic_fetch_add(&to->transfers[direction], transfers, __ATOMIC_SEQ_CST);
+static inline void add(const struct nfe_boundary_target* to, int direction, uint64_t bytes,
+                       uint64_t transfers, int order) {
+  __atomic_fetch_add(&to->bytes[direction], bytes, order);
+  __atomic_fetch_add(&to->transfers[direction], transfers, order);
 }
 
 static void move_waiting_counts(const struct nfe_boundary_target* to) {
@@ -40,12 +40,13 @@ static void move_waiting_counts(const struct nfe_boundary_target* to) {
     const uint64_t bytes = __atomic_exchange_n(&waiting_bytes[direction], 0, __ATOMIC_SEQ_CST);
     const uint64_t transfers =
         __atomic_exchange_n(&waiting_transfers[direction], 0, __ATOMIC_SEQ_CST);
-    if (transfers != 0 || bytes != 0) add(to, direction, bytes, transfers);
+    if (transfers != 0 || bytes != 0) add(to, direction, bytes, transfers, __ATOMIC_RELAXED);
   }
 }
 
 static void in_forked_child(void) {
   atomic_store(&target, &waiting);
+  wake = attached.wake;
   for (int direction = 0; direction < kDirections; ++direction) {
     waiting_bytes[direction] = 0;
     waiting_transfers[direction] = 0;
@@ -57,17 +58,21 @@ __attribute__((constructor)) static void watch_forks(void) {
   pthread_atfork(NULL, NULL, in_forked_child);
 }
 
-static void counted_while_waiting(void) {
-  void (*const attach_anew)(void) = atomic_load(&wake);
-  if (attach_anew != NULL) attach_anew();
+static __attribute__((noinline)) void count_while_waiting(int direction, uint64_t bytes,
+                                                          uint64_t transfers) {
+  add(&waiting, direction, bytes, transfers, __ATOMIC_SEQ_CST);
+  if (wake != NULL) wake();
   const struct nfe_boundary_target* now = atomic_load(&target);
   if (now != &waiting) move_waiting_counts(now);
 }
 
 void nfe_count(int direction, uint64_t bytes, uint64_t transfers) {
   const struct nfe_boundary_target* to = atomic_load(&target);
-  add(to, direction, bytes, transfers);
-  if (__builtin_expect(to == &waiting, 0)) counted_while_waiting();
+  if (__builtin_expect(to == &waiting, 0)) {
+    count_while_waiting(direction, bytes, transfers);
+  } else {
+    add(to, direction, bytes, transfers, __ATOMIC_RELAXED);
+  }
 }
 
 // Coverage only sinks: a thread that computed more, earlier, must not overwrite it.
@@ -91,12 +96,11 @@ NFE_EXPORT enum nfe_boundary_coverage nfe_boundary_coverage(void) {
 }
 
 NFE_EXPORT int nfe_boundary_attach(const struct nfe_boundary_target* to) {
-  if (to->version != NFE_BOUNDARY_VERSION) return -1;
+  if (to->version != NFE_BOUNDARY_VERSION || atomic_load(&target) != &waiting) return -1;
   attached = *to;
-  atomic_store(&wake, to->wake);
   __atomic_store_n(attached.coverage, nfe_boundary_coverage(), __ATOMIC_SEQ_CST);
   atomic_store(&target, &attached);
-  // Noticed since the line before the last one, when its writer could not know of this target.
+  // Noticed since coverage was asked, by a thread that could not know of this target yet.
   if (nfe_gaps() != 0) lower_coverage(&attached, NFE_BOUNDARY_PARTIAL);
   move_waiting_counts(&attached);
   return 0;

@@ -1,6 +1,7 @@
 // The forms in which a program copies, and where each of them goes on to.
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -34,8 +35,17 @@ void* nfe_own_definition(enum nfe_form form);
 // lookup.c
 enum nfe_form nfe_form_named(const char* name);  // NFE_FORM_COUNT: none of them
 bool nfe_is_copy_name(const char* name);
+
 // The definition that would be called if this library were not there; null: there is none (yet).
-void* nfe_next_definition(enum nfe_form form);
+// Found once, then remembered.
+extern _Atomic(void*) nfe_remembered_next[NFE_FORM_COUNT];
+void* nfe_find_next_definition(enum nfe_form form);
+
+static inline void* nfe_next_definition(enum nfe_form form) {
+  void* const next = atomic_load_explicit(&nfe_remembered_next[form], memory_order_relaxed);
+  return __builtin_expect(next != NULL, 1) ? next : nfe_find_next_definition(form);
+}
+
 void* nfe_own_dlsym(void);  // null where look-ups are not intercepted
 // The first definition in the global scope, as a late binding would find it.
 void* nfe_first_definition(const char* name);

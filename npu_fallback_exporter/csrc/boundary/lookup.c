@@ -8,7 +8,6 @@
 //
 // Only with LD_PRELOAD does this dlsym() come before the C library's.
 #include <dlfcn.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -69,14 +68,15 @@ static void* find_in_runtime(const char* name) {
   return runtime == NULL ? NULL : next_dlsym()(runtime, name);
 }
 
-void* nfe_next_definition(enum nfe_form form) {
-  static _Atomic(void*) found[NFE_FORM_COUNT];
-  void* next = atomic_load_explicit(&found[form], memory_order_relaxed);
-  if (__builtin_expect(next != NULL, 1)) return next;
+_Atomic(void*) nfe_remembered_next[NFE_FORM_COUNT];
+
+void* nfe_find_next_definition(enum nfe_form form) {
+  void* next = next_dlsym()(RTLD_NEXT, names[form]);
   // Python loads torch_npu, and the runtime with it, for itself only: mostly it is not "next".
-  next = next_dlsym()(RTLD_NEXT, names[form]);
   if (next == NULL) next = find_in_runtime(names[form]);
-  if (next != NULL) atomic_store_explicit(&found[form], next, memory_order_relaxed);
+  if (next != NULL) {
+    atomic_store_explicit(&nfe_remembered_next[form], next, memory_order_relaxed);
+  }
   return next;
 }
 
@@ -97,13 +97,18 @@ void* nfe_own_dlsym(void) { return NULL; }
 #define HAND_ON(call) return call  // a jump too, at the -O2 that this is compiled with
 #endif
 
+// In the global scope, our definition is found although the runtime has none behind it. Then nothing
+// must be found: after this library there is nothing, and dlerror() says so, as callers rely on.
+static void* find_nothing(enum nfe_form form) { return next_dlsym()(RTLD_NEXT, names[form]); }
+
 // The last look-up is the caller's own, so that dlerror() afterwards is about that one.
 __attribute__((noinline)) static void* find_through(void* handle, enum nfe_form form) {
   void* const own = nfe_own_definition(form);
   void* const next = nfe_next_definition(form);
   void* const found = next_dlsym()(handle, names[form]);
-  if (found == NULL || next == NULL) return found == own ? NULL : found;
-  if (found == next || found == own) return own;
+  if (found == NULL) return NULL;
+  if (found == own && next == NULL) return find_nothing(form);
+  if (found == own || found == next) return own;
   nfe_note_gap(NFE_GAP_OTHER_COPY);
   return found;
 }
@@ -118,9 +123,7 @@ static void* look_up(void* handle, const char* name) {
     if (form == NFE_FORM_COUNT) {
       note_unknown_form(name);
     } else if (handle == RTLD_DEFAULT) {
-      // It will find our definition, though the runtime may have none behind it: then it must find
-      // nothing, and "next" after this library is where there is nothing.
-      if (nfe_next_definition(form) == NULL) return next_dlsym()(RTLD_NEXT, name);
+      if (nfe_next_definition(form) == NULL) return find_nothing(form);
     } else if (handle != RTLD_NEXT) {  // who asks for the next one is called by us, or calls us
       return find_through(handle, form);
     }
