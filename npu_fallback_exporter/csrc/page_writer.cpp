@@ -7,6 +7,7 @@
 #include <mutex>
 #include <new>
 
+#include "boundary_link.h"
 #include "clock.h"
 #include "error.h"
 #include "notes.h"
@@ -73,6 +74,7 @@ void PageWriter::publish(PageFile file) noexcept {
   file_.page->shards[0].device_allocations.fetch_add(
       without_page_.device_allocations.exchange(0, std::memory_order_relaxed),
       std::memory_order_relaxed);
+  attach_boundary(*file_.page);
 }
 
 void PageWriter::show_watched(Page& page) noexcept {
