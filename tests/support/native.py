@@ -14,11 +14,14 @@ _NATIVE = Path(__file__).parent.parent / "native"
 
 #: Sources that need PyTorch's headers.
 _TORCH_SIDE = {
+    "argument_text.cpp",
     "copy_context.cpp",
     "dispatcher_hook.cpp",
     "event_bytes.cpp",
+    "first_sight.cpp",
     "hook_api.cpp",
     "kernel_exchange.cpp",
+    "listed_kernels.cpp",
     "op_stack.cpp",
     "refusal.cpp",
     "tracker.cpp",
@@ -64,14 +67,14 @@ def driver(flavour: str = "plain", name: str = "driver") -> Path:
     return binary
 
 
-def run_driver(*arguments: str | Path, flavour: str = "plain") -> list[str]:
-    """Run one command of the driver and return the lines it printed.
+def run_driver(*arguments: str | Path, flavour: str = "plain", name: str = "driver") -> list[str]:
+    """Run one command of a driver and return the lines it printed.
 
     Raises:
         subprocess.CalledProcessError: it failed, or a sanitizer found something (on stderr).
     """
     done = subprocess.run(
-        [str(driver(flavour)), *map(str, arguments)],
+        [str(driver(flavour, name)), *map(str, arguments)],
         capture_output=True,
         text=True,
         check=True,
