@@ -14,6 +14,7 @@
 
 #include "counters.h"
 #include "error.h"
+#include "notes.h"
 #include "op_table.h"
 #include "page_writer.h"
 
@@ -80,6 +81,7 @@ void disturbed(const Arguments& arguments) {
   print_path();
   wait_for_a_line();
   count_in_threads(4, 2000);
+  append_note(*PageWriter::instance().page(), NoteType::kCallSite, 1, 0, "{}", 0);
   PageWriter::instance().set_mode(Mode::kStrict, ModeSource::kApi);
   PageWriter::instance().end_armed_span();
   PageWriter::instance().begin_armed_span();
