@@ -126,7 +126,8 @@ events = Counter("npu_fallback_events", "x", slot, registry=registry)
 moved = Counter("npu_fallback_transfer_bytes", "x", (*slot, "direction"), registry=registry)
 host = Counter("npu_fallback_host_seconds", "x", slot, registry=registry)
 bounds = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 1.0)
-duration = Histogram("npu_fallback_duration_seconds", "x", slot[:2], buckets=bounds, registry=registry)
+options = {"buckets": bounds, "registry": registry}
+duration = Histogram("npu_fallback_duration_seconds", "x", slot[:2], **options)
 for page in range(pages):
     current[0] = 1000 + page
     npu = str(page % npus)

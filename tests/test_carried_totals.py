@@ -13,10 +13,15 @@ from pathlib import Path
 
 import pytest
 
+from npu_fallback_exporter.aggregator import Aggregator
 from npu_fallback_exporter.carried import record as carried_record
 from npu_fallback_exporter.carried import retirement
+from npu_fallback_exporter.carried.retirement import tidy
+from npu_fallback_exporter.collectors.fallback import FallbackCollector
+from npu_fallback_exporter.collectors.housekeeping import Housekeeping
 from npu_fallback_exporter.pages.arm_failure import record
 
+from .support.exporter_process import wait_until
 from .support.in_process_exporter import InProcessExporter
 from .support.page_factory import SECOND_NS, PageFactory, writer_of
 
@@ -247,7 +252,9 @@ def test_without_room_for_the_totals_the_pages_stay_and_one_line_says_so(
     assert _pages(tmp_path) == []
 
 
-@pytest.mark.parametrize("data", [b"", b"nonsense", b'{"format":"npu-fallback-totals","version":1}'])
+@pytest.mark.parametrize(
+    "data", [b"", b"nonsense", b'{"format":"npu-fallback-totals","version":1}']
+)
 def test_damaged_totals_are_set_aside_and_a_running_exporter_keeps_its_counts(
     tmp_path: Path, data: bytes
 ) -> None:
@@ -347,6 +354,38 @@ def test_files_that_are_no_pages_stay(tmp_path: Path) -> None:
         exporter.second += 100
         exporter.look()
     assert {"bad.page", "notes.txt", "totals.json.old"} <= {p.name for p in tmp_path.iterdir()}
+
+
+def test_a_process_that_arms_tidies_a_crowded_folder_where_no_exporter_runs(
+    tmp_path: Path,
+) -> None:
+    for _ in range(64):
+        PageFactory().events("aten::a", 1).write(tmp_path)
+    tidy(tmp_path)
+    assert len(_pages(tmp_path)) == 64
+    PageFactory().events("aten::a", 1).write(tmp_path)
+    tidy(tmp_path)
+    assert _pages(tmp_path) == []
+    assert Exporter(tmp_path).events() == {"aten::a": 65}
+
+
+def test_tidying_what_is_no_folder_raises_nothing(tmp_path: Path) -> None:
+    tidy(tmp_path / "missing")
+
+
+def test_pages_are_retired_although_nobody_scrapes(tmp_path: Path) -> None:
+    PageFactory().events("aten::a", 3).write(tmp_path)
+    collector = FallbackCollector(lambda: [tmp_path], Aggregator())
+    with Housekeeping(collector, interval=0.01):
+        wait_until(lambda: _pages(tmp_path) == [])
+
+
+def test_housekeeping_leaves_alone_what_was_just_scraped(tmp_path: Path) -> None:
+    collector = FallbackCollector(lambda: [tmp_path], Aggregator(), monotonic_ns=lambda: 5)
+    list(collector.collect())
+    PageFactory().events("aten::a", 3).write(tmp_path)
+    collector.look_unless_seen_within(30)
+    assert len(_pages(tmp_path)) == 1
 
 
 def test_a_clock_that_is_set_back_changes_no_count(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import time
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from tests.support.exporter_process import Exporter, serving
@@ -61,7 +62,7 @@ class Watch:
         for series, value in self._before.items():
             if now.get(series, -1.0) < value:
                 self.wrong.append(f"{series} went from {value} to {now.get(series)}")
-        for series in ("npu_fallback_exporter_collector_success{collector=\"fallback\"} 0.0",):
+        for series in ('npu_fallback_exporter_collector_success{collector="fallback"} 0.0',):
             if series in text:
                 self.wrong.append("the collector failed")
         self._before = now
@@ -151,7 +152,9 @@ class Torture:
         restarted, steady = Watch(), Watch()
         stop = threading.Event()
         with serving("--no-npu-smi", pages=self._pages) as second:
-            watcher = threading.Thread(target=self._scrape_until, args=(steady, second, stop.is_set))
+            watcher = threading.Thread(
+                target=self._scrape_until, args=(steady, second, stop.is_set)
+            )
             killer = threading.Thread(target=self._kill_workers, args=(stop,))
             self._running = [self._new_worker() for _ in range(self._workers)]
             watcher.start()
@@ -162,7 +165,7 @@ class Torture:
                 for index in range(self._restarts + 1):
                     until = begin + span * (index + 1)
                     with serving("--no-npu-smi", pages=self._pages) as first:
-                        self._scrape_until(restarted, first, lambda: time.monotonic() >= until)
+                        self._scrape_until(restarted, first, partial(_is_past, until))
                         if index % 2:  # every second one without a chance to say goodbye
                             first.process.send_signal(signal.SIGKILL)
             finally:
@@ -178,8 +181,7 @@ class Torture:
         seconds = sorted(restarted.seconds + steady.seconds)
         return Outcome(
             acknowledged=sum(
-                int.from_bytes(path.read_bytes(), "little")
-                for path in self._acknowledged.iterdir()
+                int.from_bytes(path.read_bytes(), "little") for path in self._acknowledged.iterdir()
             ),
             kills=self._kills,
             totals=[restarted.events, steady.events],
@@ -210,3 +212,7 @@ class Torture:
             begin = time.monotonic()
             watch.look(exporter)
             time.sleep(max(0.0, begin + self._pause - time.monotonic()))
+
+
+def _is_past(moment: float) -> bool:
+    return time.monotonic() >= moment

@@ -13,11 +13,13 @@ import fcntl
 import logging
 import os
 import stat
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ..errors import PageError
-from ..pages.discovery import CARRIED_FILES, FoundFolder, FoundPage, Scan
+from ..pages.arm_failure import ArmFailures
+from ..pages.discovery import CARRIED_FILES, SUFFIX, FoundFolder, FoundPage, Scan, scan
 from ..pages.layout import PAGE_BYTES
 from ..pages.small_file import read_small_file
 from . import armed, record
@@ -29,6 +31,18 @@ _log = logging.getLogger(__name__)
 _MOST_AT_ONCE = 256
 # A file that is being made is locked and named within milliseconds.
 _UNFINISHED_NS = 60_000_000_000
+
+
+def tidy(folder: Path, most: int = 64) -> None:
+    """Retire the pages of one folder if there are more than `most`; never raises.
+
+    For processes that make pages where perhaps no exporter runs, or none that may write.
+    """
+    try:
+        if sum(1 for _ in folder.glob(f"*{SUFFIX}")) > most:
+            Retirement().run(scan([folder], ArmFailures()), {}, time.monotonic_ns())
+    except Exception as error:
+        _log.debug("cannot tidy %s: %s: %s", folder, type(error).__name__, error)
 
 
 class Retirement:

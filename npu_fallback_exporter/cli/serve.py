@@ -15,8 +15,8 @@ from ..errors import ConfigError
 from . import npu_smi_flags
 
 if TYPE_CHECKING:
-    from ..aggregator import Aggregator
     from ..collectors.base import Collector
+    from ..collectors.fallback import FallbackCollector
     from ..npu_smi.sampler import NpuSmiSampler
     from ..web.server import ListenAddress
 
@@ -79,6 +79,8 @@ def run(args: argparse.Namespace) -> int:
     # Imported here, so that the other verbs need neither prometheus_client nor uvicorn.
     from ..aggregator import Aggregator
     from ..collectors.composite import CompositeCollector
+    from ..collectors.fallback import FallbackCollector
+    from ..collectors.housekeeping import Housekeeping
     from ..web import server
     from ..web.app import ExporterApp
 
@@ -87,31 +89,25 @@ def run(args: argparse.Namespace) -> int:
     aggregator = Aggregator(args.max_ops, args.fold_npu, _boot_id())
     folders = _folders(args.pages)
     sampler = npu_smi_flags.sampler_of(args)
-    collectors = _collectors(aggregator, folders, sampler, args)
+    fallback = FallbackCollector(folders, aggregator, args.created_lines)
+    collectors = _collectors(fallback, sampler)
     app = ExporterApp(CompositeCollector(collectors), needed=("fallback",))
     with server.listen(args.listen_address) as listener:
         _name_folders(tuple(folders()))
         _log.info("listening on %s", server.url(listener))
-        with sampler or nullcontext():
+        with sampler or nullcontext(), Housekeeping(fallback):
             server.serve(app, listener)
     return 0
 
 
-def _collectors(
-    aggregator: Aggregator,
-    folders: Callable[[], Iterable[Path]],
-    sampler: NpuSmiSampler | None,
-    args: argparse.Namespace,
-) -> list[Collector]:
+def _collectors(fallback: FallbackCollector, sampler: NpuSmiSampler | None) -> list[Collector]:
     """Everything that is asked at a scrape, in the order of the answer."""
     from ..collectors.build_info import BuildInfoCollector
-    from ..collectors.fallback import FallbackCollector
     from ..collectors.host import HostCollector, identities_of
     from ..collectors.npu_mapping import NpuMappingCollector
     from ..collectors.npu_smi import NpuSmiCollector
     from ..collectors.process import OwnProcessCollector
 
-    fallback = FallbackCollector(folders, aggregator, args.created_lines)
     devices: list[Collector] = []
     if sampler is not None:
         devices = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -44,16 +45,29 @@ class FallbackCollector:
         self._monotonic_ns = monotonic_ns
         self._arm_failures = ArmFailures()
         self._retirement = Retirement()
+        self._lock = threading.Lock()
+        self._looked_ns = -1
         #: Pages of the processes that lived at the last collection.
         self.live_pages: tuple[Page, ...] = ()
 
     def collect(self) -> Iterable[Metric]:
         """Families of all pages; a file that cannot be read is logged once."""
-        now_ns = self._monotonic_ns()
+        with self._lock:
+            self._look()
+            return HookFamilies(self._aggregator.totals, self._created_lines).build()
+
+    def look_unless_seen_within(self, seconds: float) -> None:
+        """Bring everything up to date, unless that was done so recently. Safe beside collect()."""
+        with self._lock:
+            since_ns = self._monotonic_ns() - self._looked_ns
+            if self._looked_ns < 0 or since_ns >= seconds * 1e9:
+                self._look()
+
+    def _look(self) -> None:
+        now_ns = self._looked_ns = self._monotonic_ns()
         found = scan(self._folders(), self._arm_failures)
         readings = [page.reading for page in found.pages]
         self.live_pages = tuple(reading.page for reading in readings if reading.live)
         for skipped in self._aggregator.observe(found, now_ns):
             _log.warning("skipped %s: %s", skipped.path, skipped.error)
         self._retirement.run(found, self._aggregator.armed_ns, now_ns)
-        return HookFamilies(self._aggregator.totals, self._created_lines).build()
