@@ -41,6 +41,8 @@ def choose(name: str, recorded: Mapping[str, Recorded], seen: Iterable[str]) -> 
     Raises:
         NotRecordedError: nothing was; near names are in the next step.
     """
+    if name in recorded:
+        return recorded[name]
     patterns = globs(name)
     for op in sorted(recorded):
         if any(fnmatch.fnmatchcase(op, pattern) for pattern in patterns):
@@ -141,13 +143,17 @@ def _expression(value: Any) -> str:
 
 
 def _tensor(sizes: list[Any], dtype: str, value: dict[str, Any]) -> str:
+    on_npu = value.get("device") == "npu"
     layout = value.get("layout")
+    if layout == _SPARSE_CSR:
+        dense = f'make_tensor({_numbers(sizes)}, torch.{_identifier(dtype)}, device="cpu")'
+        return f"{dense}.to_sparse_csr(){'.npu()' if on_npu else ''}"
     if layout is not None:
         raise NotRecordedError(
             f"a sparse argument of size {sizes} cannot be made again",
             "write the call yourself, from the call site that the report shows",
         )
-    device = "" if value.get("device") == "npu" else ', device="cpu"'
+    device = "" if on_npu else ', device="cpu"'
     strides = value.get("strides")
     strided = f", strides={_numbers(strides)}" if isinstance(strides, list) else ""
     return f'make_tensor({_numbers(sizes)}, torch.{_identifier(dtype)}{strided}{device})'
@@ -167,7 +173,8 @@ def _identifier(name: str) -> str:
 # Names that the script uses for itself.
 _TAKEN = {"armed", "before", "make_tensor", "nfe", "range", "torch", "torch_npu"}
 
-_LAYOUTS = {0: "torch.strided", 1: "torch.sparse_coo", 2: "torch.sparse_csr"}
+_SPARSE_CSR = 2
+_LAYOUTS = {0: "torch.strided", 1: "torch.sparse_coo", _SPARSE_CSR: "torch.sparse_csr"}
 _MEMORY_FORMATS = {
     0: "torch.contiguous_format",
     1: "torch.preserve_format",
