@@ -142,7 +142,7 @@ def _expression(value: object) -> str:
             )
 
 
-def _tensor(sizes: list[Any], dtype: str, value: dict[str, Any]) -> str:
+def _tensor(sizes: list[Any], dtype: str, value: Mapping[object, object]) -> str:
     on_npu = value.get("device") == "npu"
     layout = value.get("layout")
     if layout == _SPARSE_CSR:
