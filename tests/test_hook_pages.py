@@ -74,7 +74,7 @@ def test_counts_of_a_spawned_worker_stay_in_every_scrape_after_it_was_killed(
         ) as server,
     ):
         lines = _four_lines(server)
-        pids = dict(map(int, line.split()) for line in lines)
+        pids = {int(rank): int(pid) for rank, pid in map(str.split, lines)}
 
         def on_both_devices() -> tuple[float, float]:
             found = samples(exporter.scrape()[0], "npu_fallback_kind_events_total")

@@ -164,20 +164,36 @@ cat <&4
     assert done.stderr.startswith("npu-fallback-exporter: this process counts nothing: no room for")
 
 
-@pytest.mark.parametrize("call", ["mmap", "fcntl"])
-def test_a_file_system_without_shared_mappings_or_locks_is_refused(
-    tmp_path: Path, call: str
-) -> None:
-    refusal = {
-        "mmap": "void* mmap(void*, size_t, int, int, int, off_t)"
+# What the C library answers on file systems that cannot be mounted here.
+ANSWERS = {
+    "mmap": (
+        "void* mmap(void*, size_t, int, int, int, off_t)"
         " { errno = ENODEV; return reinterpret_cast<void*>(-1); }",
-        "fcntl": "int fcntl(int, int, ...) { errno = ENOLCK; return -1; }",
-    }[call]
-    source = tmp_path / "refuse.cpp"
-    source.write_text(f'#include <cerrno>\n#include <sys/types.h>\nextern "C" {{ {refusal} }}\n')
-    library = tmp_path / "refuse.so"
+        "cannot map page in",
+    ),
+    "fcntl": ("int fcntl(int, int, ...) { errno = ENOLCK; return -1; }", "cannot lock page"),
+    "NFS": (
+        "int statfs(const char*, struct statfs* to) { to->f_type = 0x6969; return 0; }",
+        "is on NFS, which is not shared memory of this host",
+    ),
+    "FUSE": (
+        "int statfs(const char*, struct statfs* to) { to->f_type = 0x65735546; return 0; }",
+        "is on FUSE, which is not shared memory of this host",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_file_system_without_shared_mappings_or_locks_or_of_another_machine_is_refused(
+    tmp_path: Path, name: str
+) -> None:
+    answer, why = ANSWERS[name]
+    source, library, pages = tmp_path / "it.cpp", tmp_path / "it.so", tmp_path / "pages"
+    includes = "".join(
+        f"#include <{header}>\n" for header in ("cerrno", "sys/types.h", "sys/vfs.h")
+    )
+    source.write_text(f'{includes}extern "C" {{ {answer} }}\n')
     subprocess.run(["g++", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
-    pages = tmp_path / "pages"
     pages.mkdir()
     done = subprocess.run(
         command("worker", pages, 1, 1, 0),
@@ -188,9 +204,9 @@ def test_a_file_system_without_shared_mappings_or_locks_is_refused(
         check=False,
     )
     assert done.returncode == 1
-    assert done.stderr.startswith(
-        "page: cannot map page" if call == "mmap" else "page: cannot lock"
-    )
+    (line,) = done.stderr.splitlines()
+    assert why in line
+    assert "set NPU_FALLBACK_DIR to a folder on a tmpfs" in line
     assert list(pages.iterdir()) == []
 
 

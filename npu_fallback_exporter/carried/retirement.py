@@ -21,8 +21,9 @@ from ..errors import PageError
 from ..pages.arm_failure import ArmFailures
 from ..pages.discovery import CARRIED_FILES, SUFFIX, FoundFolder, FoundPage, Scan, scan
 from ..pages.layout import PAGE_BYTES
+from ..pages.page import read_notes
 from ..pages.small_file import read_small_file
-from . import armed, record
+from . import armed, record, recordings
 from .tally import Tally, tally_of_failures, tally_of_page
 
 _log = logging.getLogger(__name__)
@@ -120,6 +121,7 @@ class Retirement:
         ]
         tallies.append(tally_of_failures(one.reason for one in failures))
         names = [*distinct, *(one.digest for one in failures)]
+        _keep_recordings(descriptor, distinct.values())
         after = carried.with_merged(names, tallies)
         _replace(descriptor, record.NAME, record.encode(after))
         _unlink(descriptor, (_name(found) for found in new))
@@ -214,6 +216,41 @@ def _keep_armed(
     }
     if now != before:
         _replace(descriptor, armed.NAME, armed.encode(now))
+
+
+def _keep_recordings(descriptor: int, pages: Iterable[FoundPage]) -> None:
+    """Keep how operators were called first. Of interest, but no reason to keep a page."""
+    kept = _recordings(descriptor)
+    before = len(kept)
+    for found in pages:
+        page = found.reading.page
+        if all(key.op in kept for key in page.slots):
+            continue
+        with contextlib.suppress(PageError):
+            notes = read_notes(_name(found), descriptor)
+            kept = {**recordings.recordings_in(notes, page.versions), **kept}
+    if len(kept) > before:
+        _replace(descriptor, recordings.NAME, recordings.encode(kept))
+
+
+def recordings_of(folder: Path) -> dict[str, recordings.Recording]:
+    """Return how operators were called first, by processes of this folder that have ended."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return {}
+    try:
+        return _recordings(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _recordings(descriptor: int) -> dict[str, recordings.Recording]:
+    try:
+        data = read_small_file(recordings.NAME, descriptor, recordings.MAX_BYTES)
+    except OSError:
+        return {}
+    return recordings.decode(data)
 
 
 def _replace(descriptor: int, name: str, data: bytes) -> None:
