@@ -85,9 +85,12 @@ class Retirement:
         live: set[str],
         armed_ns: Mapping[str, int],
     ) -> None:
+        ended = [found for found in pages if found.digest not in live]
+        if not ended and not folder.failures:
+            _keep_armed(descriptor, folder, pages, armed_ns)
+            return
         carried = _carried(folder.path, descriptor)
         merged = set(carried.merged)
-        ended = [found for found in pages if found.digest not in live]
         # Before anything else: who was merged stays on the list for a limited number of merges.
         _unlink(descriptor, (_name(found) for found in ended if found.digest in merged))
         _unlink(descriptor, (one.name for one in folder.failures if one.digest in merged))
@@ -102,7 +105,8 @@ class Retirement:
             for one in folder.failures
             if one.digest not in merged and _exists(descriptor, one.name)
         ]
-        _keep_armed(descriptor, folder, pages, merged, armed_ns)
+        rest = [found for found in pages if found.digest not in merged]
+        _keep_armed(descriptor, folder, rest, armed_ns)
         if not new and not failures:
             return
         seen = armed.decode(folder.carried.get(armed.NAME, b""))
@@ -204,7 +208,6 @@ def _keep_armed(
     descriptor: int,
     folder: FoundFolder,
     pages: Iterable[FoundPage],
-    merged: set[str],
     armed_ns: Mapping[str, int],
 ) -> None:
     data = folder.carried.get(armed.NAME, b"")
@@ -212,7 +215,6 @@ def _keep_armed(
     now = {
         found.digest: max(armed_ns.get(found.digest, 0), before.get(found.digest, 0))
         for found in pages
-        if found.digest not in merged
     }
     if now != before:
         _replace(descriptor, armed.NAME, armed.encode(now))
