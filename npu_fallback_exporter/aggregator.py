@@ -19,6 +19,9 @@ from .totals import Hook, LiveState, Mode, Totals
 FOLDED_NPU = "all"
 DEFAULT_MAX_OPS = 100
 
+# Pages that went away without being merged may come back; more of them than this are forgotten.
+_MAX_VANISHED = 4096
+
 # Infos carry text that the pages bring; more of them than this say nothing to anybody.
 _MAX_INFOS = 64
 
@@ -103,6 +106,8 @@ class Aggregator:
             self._add(process, found, risen, now_ns)
         for folder in scan.folders:
             self._count_failures(folder)
+        for digest in [*self._failures][:-_MAX_VANISHED]:
+            del self._failures[digest]
         self._finish_vanished({found.path for found in scan.pages}, skipped)
         return self._note_skipped(skipped)
 
@@ -269,11 +274,15 @@ class Aggregator:
 
     def _finish_vanished(self, found: set[str], skipped: Iterable[SkippedFile]) -> None:
         unreadable = {one.path for one in skipped if one.error.reason != "vanished"}
-        for process in self._processes.values():
+        vanished: list[str] = []
+        for digest, process in self._processes.items():
             # A page in a folder that cannot be read now may still be there.
             places = {process.path, str(Path(process.path).parent)}
-            if not process.finished and process.path not in found and not places & unreadable:
+            if process.path not in found and not places & unreadable:
+                vanished.append(digest)
                 self._finish(process)
+        for digest in vanished[:-_MAX_VANISHED]:
+            del self._processes[digest]
 
     def _note_skipped(self, skipped: Iterable[SkippedFile]) -> tuple[SkippedFile, ...]:
         present: set[tuple[str, int]] = set()

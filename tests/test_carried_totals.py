@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from npu_fallback_exporter import aggregator
 from npu_fallback_exporter.aggregator import Aggregator
 from npu_fallback_exporter.carried import record as carried_record
 from npu_fallback_exporter.carried import retirement
@@ -396,3 +397,20 @@ def test_a_clock_that_is_set_back_changes_no_count(tmp_path: Path) -> None:
         exporter.look()
     assert exporter.events() == Exporter(tmp_path).events() == {"aten::a": 6}
     assert exporter.totals.created_unix_ns == 1
+
+
+def test_pages_that_somebody_removes_for_ever_fill_no_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aggregator, "_MAX_VANISHED", 3)
+    exporter = Exporter(tmp_path)
+    for _ in range(10):
+        path = PageFactory().events("aten::a", 1).write(tmp_path)
+        record(tmp_path, "page")
+        with writer_of(path):
+            exporter.look()
+            path.unlink()
+    assert exporter.events() == {"aten::a": 10}
+    assert exporter.totals.processes_finished == 10
+    assert exporter.totals.arm_failures["page"] == 10
+    assert len(exporter.aggregator.armed_ns) == 3

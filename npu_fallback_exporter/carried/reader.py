@@ -11,6 +11,9 @@ from ..pages.discovery import FoundFolder, SkippedFile
 from . import armed, record
 from .record import Carried
 
+# Files that somebody started anew are remembered for a while, in case they come back.
+_MAX_FILES = 64
+
 
 @dataclass(frozen=True)
 class Change:
@@ -57,8 +60,11 @@ class CarriedReader:
                 skipped.append(SkippedFile(f"{folder.path}/{record.NAME}", 0, error))
                 continue
             self._data[folder.path] = data
-            self._known[now.id] = now
+            self._known.pop(now.id, None)
+            self._known[now.id] = now  # the newest last
             changes.append(Change(folder.path, before, now))
+        for old in [*self._known][:-_MAX_FILES]:
+            del self._known[old]
         if changes:
             self.merged = frozenset().union(*(one.merged for one in self._known.values()))
         return changes, skipped

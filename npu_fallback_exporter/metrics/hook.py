@@ -5,7 +5,8 @@ from __future__ import annotations
 from .spec import MetricSpec
 
 _RESTARTS = (
-    "Falls only if this exporter restarts after somebody else removed files from the pages folder."
+    "Falls only if this exporter restarts after somebody else removed or damaged files in the "
+    "pages folder."
 )
 
 EVENTS = MetricSpec(

@@ -18,15 +18,16 @@ class InProcessExporter:
 
     Attributes:
         second: of the monotonic clock.
+        aggregator: what it counts with.
         totals: of the last look.
     """
 
     def __init__(self, *folders: Path, max_ops: int = 100) -> None:
         self.second = 1000.0
-        aggregator = Aggregator(max_ops, boot_id=BOOT_ID)
-        self.totals: Totals = aggregator.totals
+        self.aggregator = Aggregator(max_ops, boot_id=BOOT_ID)
+        self.totals: Totals = self.aggregator.totals
         self._collector = FallbackCollector(
-            lambda: folders, aggregator, monotonic_ns=lambda: int(self.second * SECOND_NS)
+            lambda: folders, self.aggregator, monotonic_ns=lambda: int(self.second * SECOND_NS)
         )
 
     def look(self) -> Totals:
