@@ -187,12 +187,13 @@ def test_armed_time_of_a_killed_process_does_not_fall_when_the_exporter_starts_a
 # What may be in the way
 
 
-def test_a_lock_that_another_exporter_holds_is_not_waited_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [fcntl.LOCK_EX, fcntl.LOCK_SH], ids=["exclusive", "shared"])
+def test_a_lock_that_somebody_else_holds_is_not_waited_for(tmp_path: Path, kind: int) -> None:
     PageFactory().events("aten::a", 3).write(tmp_path)
     exporter = Exporter(tmp_path)
     descriptor = os.open(tmp_path, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        fcntl.flock(descriptor, kind)
         assert exporter.events() == {"aten::a": 3}
         assert len(_pages(tmp_path)) == 1
     finally:
@@ -223,7 +224,7 @@ def test_an_exporter_that_may_not_remove_pages_only_reads(mode: int) -> None:
         with _as_nobody():
             exporter = Exporter(folder)
             assert exporter.events() == exporter.events() == {"aten::a": 3}
-        assert _pages(folder) == [path.name]
+        assert [file.name for file in folder.iterdir()] == [path.name]
         other = Exporter(folder)
         other.look()
         assert _pages(folder) == []
@@ -310,6 +311,16 @@ def test_links_out_of_the_folder_are_neither_read_nor_written_through(
     assert outside.read_text() == "precious"
 
 
+def test_totals_of_another_folder_are_not_read_through_a_link(tmp_path: Path) -> None:
+    folder, other = tmp_path / "pages", tmp_path / "other"
+    folder.mkdir()
+    other.mkdir()
+    PageFactory().events("aten::a", 3).write(other)
+    Exporter(other).look()
+    (folder / "totals.json").symlink_to(other / "totals.json")
+    assert Exporter(folder).events() == {}
+
+
 @pytest.mark.parametrize("name", ["totals.json", "armed.json"])
 def test_a_fifo_in_the_place_of_a_file_keeps_nobody_waiting(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / name)
@@ -368,6 +379,16 @@ def test_a_process_that_arms_tidies_a_crowded_folder_where_no_exporter_runs(
     tidy(tmp_path)
     assert _pages(tmp_path) == []
     assert Exporter(tmp_path).events() == {"aten::a": 65}
+
+
+def test_tidying_keeps_the_armed_time_that_was_shown(tmp_path: Path) -> None:
+    exporter = Exporter(tmp_path)
+    exporter.second = 150
+    with writer_of(PageFactory(last_seen_ns=101 * SECOND_NS).write(tmp_path)):
+        exporter.look()
+    tidy(tmp_path, most=0)
+    assert _pages(tmp_path) == []
+    assert Exporter(tmp_path).look().armed_ns == 50 * SECOND_NS
 
 
 def test_tidying_what_is_no_folder_raises_nothing(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from ..pages.layout import PAGE_BYTES
 from ..pages.page import read_notes
 from ..pages.small_file import read_small_file
 from . import armed, record, recordings
+from .reader import seen_armed
 from .tally import Tally, tally_of_failures, tally_of_page
 
 _log = logging.getLogger(__name__)
@@ -41,7 +42,8 @@ def tidy(folder: Path, most: int = 64) -> None:
     """
     try:
         if sum(1 for _ in folder.glob(f"*{SUFFIX}")) > most:
-            Retirement().run(scan([folder], ArmFailures()), {}, time.monotonic_ns())
+            found = scan([folder], ArmFailures())
+            Retirement().run(found, seen_armed(found.folders), time.monotonic_ns())
     except Exception as error:
         _log.debug("cannot tidy %s: %s: %s", folder, type(error).__name__, error)
 
@@ -61,7 +63,7 @@ class Retirement:
 
         Args:
             scan: what the folders hold.
-            armed_ns: how long each process was seen armed, by its digest.
+            armed_ns: how long each process was seen armed by any exporter, by its digest.
             now_ns: CLOCK_MONOTONIC.
         """
         live = {found.digest for found in scan.pages if found.reading.live}
@@ -91,34 +93,22 @@ class Retirement:
             return
         carried = _carried(folder.path, descriptor)
         merged = set(carried.merged)
-        # Before anything else: who was merged stays on the list for a limited number of merges.
+        # Those first whom an exporter has merged and not removed: their names stay on the list for a
+        # limited number of merges.
         _unlink(descriptor, (_name(found) for found in ended if found.digest in merged))
         _unlink(descriptor, (one.name for one in folder.failures if one.digest in merged))
         # Another exporter may have taken them away since the scan.
-        new = [
-            found
-            for found in ended
-            if found.digest not in merged and _exists(descriptor, _name(found))
-        ][:_MOST_AT_ONCE]
-        failures = [
-            one
-            for one in folder.failures
-            if one.digest not in merged and _exists(descriptor, one.name)
-        ]
+        new = [found for found in ended if _exists(descriptor, _name(found))][:_MOST_AT_ONCE]
+        failures = [one for one in folder.failures if _exists(descriptor, one.name)]
         rest = [found for found in pages if found.digest not in merged]
         _keep_armed(descriptor, folder, rest, armed_ns)
         if not new and not failures:
             return
-        seen = armed.decode(folder.carried.get(armed.NAME, b""))
         distinct = {found.digest: found for found in new}  # a copy has the digest of its original
         tallies: list[Tally] = [
             tally_of_page(
                 found.reading.page,
-                max(
-                    found.reading.page.armed.until_last_seen_ns,
-                    armed_ns.get(digest, 0),
-                    seen.get(digest, 0),
-                ),
+                max(found.reading.page.armed.until_last_seen_ns, armed_ns.get(digest, 0)),
                 finished=True,
             )
             for digest, found in distinct.items()
