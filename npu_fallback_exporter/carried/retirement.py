@@ -93,8 +93,8 @@ class Retirement:
             return
         carried = _carried(folder.path, descriptor)
         merged = set(carried.merged)
-        # Those first whom an exporter has merged and not removed: their names stay on the list for a
-        # limited number of merges.
+        # Those first whom an exporter has merged and not removed: names stay on the list for a
+        # limited number of merges only.
         _unlink(descriptor, (_name(found) for found in ended if found.digest in merged))
         _unlink(descriptor, (one.name for one in folder.failures if one.digest in merged))
         # Another exporter may have taken them away since the scan.
