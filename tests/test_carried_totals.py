@@ -25,6 +25,7 @@ from npu_fallback_exporter.pages.arm_failure import record
 from .support.exporter_process import wait_until
 from .support.in_process_exporter import InProcessExporter
 from .support.page_factory import SECOND_NS, PageFactory, writer_of
+from .support.page_life import run
 
 Exporter = InProcessExporter
 
@@ -203,8 +204,8 @@ def test_a_lock_that_somebody_else_holds_is_not_waited_for(tmp_path: Path, kind:
 
 
 @contextmanager
-def _as_nobody() -> Iterator[None]:
-    os.setegid(65534)
+def _as_nobody(group: int = 65534) -> Iterator[None]:
+    os.setegid(group)
     os.seteuid(65534)
     try:
         yield
@@ -231,6 +232,27 @@ def test_an_exporter_that_may_not_remove_pages_only_reads(mode: int) -> None:
         (folder / "totals.json").chmod(0o644)
         with _as_nobody():
             assert exporter.events() == Exporter(folder).events() == {"aten::a": 3}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_an_exporter_of_the_group_may_read_and_one_of_another_group_may_not() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        folder = Path(name) / "pages"
+        run("shared", folder, 54321)
+        path = PageFactory().events("aten::a", 3).write(folder)
+        os.chown(path, -1, 54321)
+        path.chmod(0o640)
+        with _as_nobody(54321):
+            assert Exporter(folder).events() == {"aten::a": 3}
+        with _as_nobody():
+            exporter = Exporter(folder)
+            assert exporter.events() == {}
+            assert exporter.totals.live.unreadable == {"permission": 1}
+        Exporter(folder).look()
+        assert _pages(folder) == []
+        with _as_nobody(54321):
+            assert Exporter(folder).events() == {"aten::a": 3}
 
 
 def test_without_room_for_the_totals_the_pages_stay_and_one_line_says_so(

@@ -53,6 +53,18 @@ def test_five_hundred_short_lived_workers_leave_a_bounded_folder_and_exact_sums(
     assert (tmp_path / "totals.json").stat().st_size < 64 << 10
 
 
+def test_restarting_workers_twenty_times_adds_no_series(tmp_path: Path) -> None:
+    exporter = InProcessExporter(tmp_path)
+    series = set()
+    for _ in range(20):
+        for npu in (0, 1):
+            run("worker", tmp_path, 8, 4, npu)
+        exporter.look()
+        series.add(exporter.series())
+    assert len(series) == 1
+    assert exporter.events() == {f"test::op{op}": 80 for op in range(4)}
+
+
 def test_a_scrape_after_five_hundred_workers_costs_no_more_than_after_five(tmp_path: Path) -> None:
     """Counted in files that are opened: time would depend on the machine."""
     opened = []

@@ -35,6 +35,10 @@ class InProcessExporter:
         list(self._collector.collect())
         return self.totals
 
+    def series(self) -> int:
+        """Scrape once; how many samples there are."""
+        return sum(len(family.samples) for family in self._collector.collect())
+
     def events(self) -> dict[str, int]:
         """Scrape once; events by op."""
         events: dict[str, int] = {}
