@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import logging
-import os
-import resource
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,15 +16,10 @@ from npu_fallback_exporter.collectors.housekeeping import Housekeeping
 from npu_fallback_exporter.pages.arm_failure import record
 
 from .support.exporter_process import wait_until
-from .support.in_process_exporter import InProcessExporter
+from .support.in_process_exporter import InProcessExporter, pages_in
 from .support.page_factory import SECOND_NS, PageFactory, writer_of
-from .support.page_life import run
 
 Exporter = InProcessExporter
-
-
-def _pages(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir() if path.suffix in {".page", ".armfail"})
 
 
 def _all_of(totals: object) -> dict[str, object]:
@@ -53,7 +41,7 @@ def test_the_page_of_a_process_that_has_ended_is_removed_and_all_its_counts_stay
     _busy_page().write(tmp_path)
     exporter = Exporter(tmp_path)
     before = _all_of(exporter.look()) | {"slots": dict(exporter.totals.slots)}
-    assert _pages(tmp_path) == []
+    assert pages_in(tmp_path) == []
     assert _all_of(exporter.look()) == before
     assert before["processes_finished"] == 1
 
@@ -80,7 +68,7 @@ def test_what_a_process_counted_after_the_last_look_is_not_lost(tmp_path: Path) 
         assert exporter.events() == other.events() == {"aten::a": 3}
         page.events("aten::a", 8).events("aten::b", 1).write(tmp_path)
     assert exporter.events() == {"aten::a": 8, "aten::b": 1}
-    assert _pages(tmp_path) == []
+    assert pages_in(tmp_path) == []
     assert other.events() == {"aten::a": 8, "aten::b": 1}
     assert (other.totals.processes_finished, other.totals.live.processes) == (1, 0)
 
@@ -92,10 +80,10 @@ def test_an_exporter_that_ends_between_merging_and_removing_counts_nothing_twice
     with monkeypatch.context() as patch:
         patch.setattr(retirement, "_unlink", lambda descriptor, names: None)
         assert Exporter(tmp_path).events() == {"aten::a": 3}
-    assert len(_pages(tmp_path)) == 1
+    assert len(pages_in(tmp_path)) == 1
     again = Exporter(tmp_path)
     assert again.events() == {"aten::a": 3}
-    assert _pages(tmp_path) == []
+    assert pages_in(tmp_path) == []
     assert again.events() == {"aten::a": 3}
     assert again.totals.processes_finished == 1
 
@@ -127,7 +115,7 @@ def test_a_copy_of_a_live_page_is_never_merged(tmp_path: Path) -> None:
         page.events("aten::a", 5).write(tmp_path)
         assert exporter.events() == {"aten::a": 5}
     assert exporter.events() == {"aten::a": 5}
-    assert _pages(tmp_path) == []
+    assert pages_in(tmp_path) == []
 
 
 def test_arm_failures_are_carried_over_too(tmp_path: Path) -> None:
@@ -138,7 +126,7 @@ def test_arm_failures_are_carried_over_too(tmp_path: Path) -> None:
     for one in (exporter, other, Exporter(tmp_path)):
         found = one.look().arm_failures
         assert (found["page"], found["build"]) == (2, 1)
-    assert _pages(tmp_path) == []
+    assert pages_in(tmp_path) == []
 
 
 def test_one_folder_under_two_names_counts_once(tmp_path: Path) -> None:
@@ -182,212 +170,7 @@ def test_armed_time_of_a_killed_process_does_not_fall_when_the_exporter_starts_a
         assert exporter.look().armed_ns == 50 * SECOND_NS
     for _ in range(2):  # first with the page, then with the totals
         assert Exporter(tmp_path).look().armed_ns == 50 * SECOND_NS
-    assert _pages(tmp_path) == []
-
-
-# What may be in the way
-
-
-@pytest.mark.parametrize("kind", [fcntl.LOCK_EX, fcntl.LOCK_SH], ids=["exclusive", "shared"])
-def test_a_lock_that_somebody_else_holds_is_not_waited_for(tmp_path: Path, kind: int) -> None:
-    PageFactory().events("aten::a", 3).write(tmp_path)
-    exporter = Exporter(tmp_path)
-    descriptor = os.open(tmp_path, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, kind)
-        assert exporter.events() == {"aten::a": 3}
-        assert len(_pages(tmp_path)) == 1
-    finally:
-        os.close(descriptor)
-    assert exporter.events() == {"aten::a": 3}
-    assert _pages(tmp_path) == []
-
-
-@contextmanager
-def _as_nobody(group: int = 65534) -> Iterator[None]:
-    os.setegid(group)
-    os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-        os.setegid(0)
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a user without the right")
-@pytest.mark.parametrize("mode", [0o755, 0o1777], ids=["read-only", "sticky"])
-def test_an_exporter_that_may_not_remove_pages_only_reads(mode: int) -> None:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        folder.chmod(mode)
-        path = PageFactory().events("aten::a", 3).write(folder)
-        path.chmod(0o644)
-        with _as_nobody():
-            exporter = Exporter(folder)
-            assert exporter.events() == exporter.events() == {"aten::a": 3}
-        assert [file.name for file in folder.iterdir()] == [path.name]
-        other = Exporter(folder)
-        other.look()
-        assert _pages(folder) == []
-        (folder / "totals.json").chmod(0o644)
-        with _as_nobody():
-            assert exporter.events() == Exporter(folder).events() == {"aten::a": 3}
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_an_exporter_of_the_group_may_read_and_one_of_another_group_may_not() -> None:
-    with tempfile.TemporaryDirectory() as name:
-        Path(name).chmod(0o755)
-        folder = Path(name) / "pages"
-        run("shared", folder, 54321)
-        path = PageFactory().events("aten::a", 3).write(folder)
-        os.chown(path, -1, 54321)
-        path.chmod(0o640)
-        with _as_nobody(54321):
-            assert Exporter(folder).events() == {"aten::a": 3}
-        with _as_nobody():
-            exporter = Exporter(folder)
-            assert exporter.events() == {}
-            assert exporter.totals.live.unreadable == {"permission": 1}
-        Exporter(folder).look()
-        assert _pages(folder) == []
-        with _as_nobody(54321):
-            assert Exporter(folder).events() == {"aten::a": 3}
-
-
-def test_without_room_for_the_totals_the_pages_stay_and_one_line_says_so(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    PageFactory().events("aten::a", 3).write(tmp_path)
-    exporter = Exporter(tmp_path)
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    with caplog.at_level(logging.WARNING):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
-        try:
-            assert exporter.events() == exporter.events() == {"aten::a": 3}
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert [message.getMessage() for message in caplog.records] == [
-        f"cannot carry over the counts of ended processes in {tmp_path} (File too large): "
-        "their pages stay there; free space, or run the exporter as the server's user"
-    ]
-    assert len(list(tmp_path.iterdir())) == 1
-    assert exporter.events() == {"aten::a": 3}
-    assert _pages(tmp_path) == []
-
-
-@pytest.mark.parametrize(
-    "data", [b"", b"nonsense", b'{"format":"npu-fallback-totals","version":1}']
-)
-def test_damaged_totals_are_set_aside_and_a_running_exporter_keeps_its_counts(
-    tmp_path: Path, data: bytes
-) -> None:
-    exporter = Exporter(tmp_path)
-    PageFactory().events("aten::a", 3).write(tmp_path)
-    exporter.look()
-    (tmp_path / "totals.json").write_bytes(data)
-    PageFactory().events("aten::a", 4).write(tmp_path)
-    for _ in range(3):
-        assert exporter.events() == {"aten::a": 7}
-    assert (tmp_path / "totals.json.corrupt").read_bytes() == data
-    assert Exporter(tmp_path).events() == {"aten::a": 4}
-
-
-def test_totals_that_fell_are_skipped(tmp_path: Path) -> None:
-    exporter = Exporter(tmp_path)
-    PageFactory().events("aten::a", 3).write(tmp_path)
-    exporter.look()
-    older = (tmp_path / "totals.json").read_bytes()
-    PageFactory().events("aten::a", 4).write(tmp_path)
-    exporter.look()
-    exporter.look()
-    (tmp_path / "totals.json").write_bytes(older)
-    assert exporter.events() == {"aten::a": 7}
-    assert exporter.totals.skipped["corrupt"] == 1
-
-
-def test_totals_of_another_version_are_left_alone_and_so_are_the_pages(tmp_path: Path) -> None:
-    data = b'{"format":"npu-fallback-totals","version":9}'
-    (tmp_path / "totals.json").write_bytes(data)
-    PageFactory().events("aten::a", 3).write(tmp_path)
-    exporter = Exporter(tmp_path)
-    assert exporter.events() == exporter.events() == {"aten::a": 3}
-    assert len(_pages(tmp_path)) == 1
-    assert (tmp_path / "totals.json").read_bytes() == data
-    assert exporter.totals.skipped["version"] == 1
-
-
-@pytest.mark.parametrize("name", ["totals.json", "armed.json", "totals.json.tmp", "armed.json.tmp"])
-def test_links_out_of_the_folder_are_neither_read_nor_written_through(
-    tmp_path: Path, name: str
-) -> None:
-    folder, outside = tmp_path / "pages", tmp_path / "outside"
-    folder.mkdir()
-    outside.write_text("precious")
-    (folder / name).symlink_to(outside)
-    path = PageFactory().events("aten::a", 3).write(folder)
-    exporter = Exporter(folder)
-    with writer_of(path):
-        exporter.look()
-    assert exporter.events() == exporter.events() == {"aten::a": 3}
-    assert outside.read_text() == "precious"
-
-
-def test_totals_of_another_folder_are_not_read_through_a_link(tmp_path: Path) -> None:
-    folder, other = tmp_path / "pages", tmp_path / "other"
-    folder.mkdir()
-    other.mkdir()
-    PageFactory().events("aten::a", 3).write(other)
-    Exporter(other).look()
-    (folder / "totals.json").symlink_to(other / "totals.json")
-    assert Exporter(folder).events() == {}
-
-
-@pytest.mark.parametrize("name", ["totals.json", "armed.json"])
-def test_a_fifo_in_the_place_of_a_file_keeps_nobody_waiting(tmp_path: Path, name: str) -> None:
-    os.mkfifo(tmp_path / name)
-    PageFactory().events("aten::a", 3).write(tmp_path)
-    assert Exporter(tmp_path).events() == {"aten::a": 3}
-
-
-def test_what_is_carried_over_is_for_this_user_alone(tmp_path: Path) -> None:
-    PageFactory().write(tmp_path)
-    Exporter(tmp_path).look()
-    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
-    assert modes == {"totals.json": 0o600, "armed.json": 0o600}
-
-
-def test_in_a_folder_shared_with_a_group_the_group_may_read_it(tmp_path: Path) -> None:
-    tmp_path.chmod(0o2750)
-    PageFactory().write(tmp_path)
-    Exporter(tmp_path).look()
-    assert (tmp_path / "totals.json").stat().st_mode & 0o777 == 0o640
-
-
-def test_what_a_process_left_that_died_while_it_made_its_page_goes_after_a_minute(
-    tmp_path: Path,
-) -> None:
-    left = tmp_path / "1-2-3.tmp"
-    left.write_bytes(bytes(1000))
-    os.utime(left, (0, 0))  # as after a step of the clock: it is not asked
-    exporter = Exporter(tmp_path)
-    exporter.look()
-    exporter.second += 59
-    exporter.look()
-    assert left.exists()
-    exporter.second += 1
-    exporter.look()
-    assert not left.exists()
-
-
-def test_files_that_are_no_pages_stay(tmp_path: Path) -> None:
-    for name in ("bad.page", "notes.txt", "totals.json.old"):
-        (tmp_path / name).write_text("x")
-    exporter = Exporter(tmp_path)
-    for _ in range(3):
-        exporter.second += 100
-        exporter.look()
-    assert {"bad.page", "notes.txt", "totals.json.old"} <= {p.name for p in tmp_path.iterdir()}
+    assert pages_in(tmp_path) == []
 
 
 def test_a_process_that_arms_tidies_a_crowded_folder_where_no_exporter_runs(
@@ -396,10 +179,10 @@ def test_a_process_that_arms_tidies_a_crowded_folder_where_no_exporter_runs(
     for _ in range(64):
         PageFactory().events("aten::a", 1).write(tmp_path)
     tidy(tmp_path)
-    assert len(_pages(tmp_path)) == 64
+    assert len(pages_in(tmp_path)) == 64
     PageFactory().events("aten::a", 1).write(tmp_path)
     tidy(tmp_path)
-    assert _pages(tmp_path) == []
+    assert pages_in(tmp_path) == []
     assert Exporter(tmp_path).events() == {"aten::a": 65}
 
 
@@ -409,7 +192,7 @@ def test_tidying_keeps_the_armed_time_that_was_shown(tmp_path: Path) -> None:
     with writer_of(PageFactory(last_seen_ns=101 * SECOND_NS).write(tmp_path)):
         exporter.look()
     tidy(tmp_path, most=0)
-    assert _pages(tmp_path) == []
+    assert pages_in(tmp_path) == []
     assert Exporter(tmp_path).look().armed_ns == 50 * SECOND_NS
 
 
@@ -421,7 +204,7 @@ def test_pages_are_retired_although_nobody_scrapes(tmp_path: Path) -> None:
     PageFactory().events("aten::a", 3).write(tmp_path)
     collector = FallbackCollector(lambda: [tmp_path], Aggregator())
     with Housekeeping(collector, interval=0.01):
-        wait_until(lambda: _pages(tmp_path) == [])
+        wait_until(lambda: pages_in(tmp_path) == [])
 
 
 def test_housekeeping_leaves_alone_what_was_just_scraped(tmp_path: Path) -> None:
@@ -429,7 +212,7 @@ def test_housekeeping_leaves_alone_what_was_just_scraped(tmp_path: Path) -> None
     list(collector.collect())
     PageFactory().events("aten::a", 3).write(tmp_path)
     collector.look_unless_seen_within(30)
-    assert len(_pages(tmp_path)) == 1
+    assert len(pages_in(tmp_path)) == 1
 
 
 def test_a_clock_that_is_set_back_changes_no_count(tmp_path: Path) -> None:

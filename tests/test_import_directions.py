@@ -19,6 +19,7 @@ LAYERS = (
     {"metrics", "config", "cgroup"},
     {"pages", "npu_smi", "host"},
     {"rises", "op_labels", "totals"},
+    {"carried"},
     {"aggregator", "instrument", "report"},
     {"collectors", "launch"},
     {"web"},

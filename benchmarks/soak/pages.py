@@ -7,13 +7,10 @@ times a second.
 
 from __future__ import annotations
 
-import argparse
 import subprocess
-import sys
-import tempfile
 from pathlib import Path
 
-from benchmarks.soak.torture import Torture
+from benchmarks.soak.torture import run_from_command_line
 from tests.support.page_life import command
 
 
@@ -23,25 +20,7 @@ def start_worker(pages: Path, acknowledged: Path) -> subprocess.Popen[bytes]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=120)
-    parser.add_argument("--workers", type=int, default=16)
-    parser.add_argument("--kill-every", type=float, default=0.05)
-    parser.add_argument("--restarts", type=int, default=10)
-    parser.add_argument("--seed", type=int, default=0)
-    args = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        outcome = Torture(
-            start_worker,
-            Path(folder),
-            workers=args.workers,
-            kill_every=args.kill_every,
-            seconds=args.seconds,
-            restarts=args.restarts,
-            seed=args.seed,
-        ).run()
-    print(outcome)
-    sys.exit(1 if outcome.complaints() else 0)
+    run_from_command_line(__doc__, start_worker, workers=16, kill_every=0.05, restarts=10)
 
 
 if __name__ == "__main__":

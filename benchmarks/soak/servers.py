@@ -11,13 +11,11 @@ restarted five times, both are scraped 20 times a second.
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
-from benchmarks.soak.torture import Torture
+from benchmarks.soak.torture import run_from_command_line
 from tests.support.child import child_environment
 
 _WORKER = """
@@ -44,25 +42,10 @@ def start_worker(pages: Path, acknowledged: Path) -> subprocess.Popen[bytes]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=120)
-    parser.add_argument("--kill-every", type=float, default=5.0)
-    parser.add_argument("--restarts", type=int, default=5)
-    args = parser.parse_args()
     from npu_fallback_exporter.instrument.build import build
 
     build()
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        outcome = Torture(
-            start_worker,
-            Path(folder),
-            workers=4,
-            kill_every=args.kill_every,
-            seconds=args.seconds,
-            restarts=args.restarts,
-        ).run()
-    print(outcome)
-    sys.exit(1 if outcome.complaints() else 0)
+    run_from_command_line(__doc__, start_worker, workers=4, kill_every=5.0, restarts=5)
 
 
 if __name__ == "__main__":

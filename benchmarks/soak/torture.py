@@ -6,10 +6,13 @@ must be at least the sum of these files, and at most one event per kill above it
 
 from __future__ import annotations
 
+import argparse
 import random
 import re
 import signal
 import subprocess
+import sys
+import tempfile
 import threading
 import time
 import urllib.request
@@ -216,3 +219,25 @@ class Torture:
 
 def _is_past(moment: float) -> bool:
     return time.monotonic() >= moment
+
+
+def run_from_command_line(
+    description: str,
+    start: Callable[[Path, Path], subprocess.Popen[bytes]],
+    *,
+    workers: int,
+    kill_every: float,
+    restarts: int,
+) -> None:
+    """Run as the flags say, print what came of it, and exit with 1 if something was wrong."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--workers", type=int, default=workers)
+    parser.add_argument("--kill-every", type=float, default=kill_every, metavar="SECONDS")
+    parser.add_argument("--restarts", type=int, default=restarts, help="of one of two exporters")
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        outcome = Torture(start, Path(folder), **vars(args)).run()
+    print(outcome)
+    sys.exit(1 if outcome.complaints() else 0)

@@ -45,3 +45,8 @@ class InProcessExporter:
         for (op, _, _), slot in self.look().slots.items():
             events[op] = events.get(op, 0) + slot.events
         return events
+
+
+def pages_in(folder: Path) -> list[str]:
+    """Names of the pages and arm failures in a folder."""
+    return sorted(path.name for path in folder.iterdir() if path.suffix in {".page", ".armfail"})
