@@ -90,6 +90,12 @@ def test_a_fault_in_another_file_still_ends_the_process(tmp_path: Path) -> None:
     assert run("foreign-fault", tmp_path).returncode == -signal.SIGBUS
 
 
+def test_a_signal_that_somebody_sends_ends_the_process_as_without_the_hook(tmp_path: Path) -> None:
+    with writing("endless", tmp_path, 1) as writer:
+        writer.process.send_signal(signal.SIGBUS)
+        assert writer.process.wait(60) == -signal.SIGBUS
+
+
 FAULTHANDLER = """
 import ctypes, faulthandler, os, sys
 if sys.argv[3] == "before":

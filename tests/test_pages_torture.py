@@ -16,7 +16,7 @@ from benchmarks.soak.torture import Torture
 from npu_fallback_exporter.pages.model import SlotKey
 from npu_fallback_exporter.pages.page import read_page
 
-from .support.exporter_process import serving
+from .support.exporter_process import serving, wait_until
 from .support.in_process_exporter import InProcessExporter
 from .support.page_factory import PageFactory
 from .support.page_life import command, run, writing
@@ -92,6 +92,20 @@ def test_two_writers_with_one_pid_in_two_namespaces_do_not_mix(tmp_path: Path) -
     exporter = InProcessExporter(tmp_path)
     assert exporter.events() == {"test::op0": 8}
     assert exporter.totals.processes_finished == 2
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("unshare") is None, reason="needs root and util-linux"
+)
+def test_a_writer_in_another_pid_namespace_is_seen_to_live_and_to_end(tmp_path: Path) -> None:
+    exporter = InProcessExporter(tmp_path)
+    prefix = ("unshare", "--pid", "--fork", "--kill-child")
+    with writing("endless", tmp_path, 1, prefix=prefix) as writer:
+        assert read_page(str(writer.page)).page.pid == 1
+        assert exporter.look().live.processes == 1
+        writer.kill()
+        wait_until(lambda: exporter.look().live.processes == 0)
+    assert exporter.totals.processes_finished == 1
 
 
 def test_bad_pages_cost_themselves_and_the_scrape_answers(tmp_path: Path) -> None:

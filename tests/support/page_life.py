@@ -43,10 +43,10 @@ class Writer:
 
 
 @contextmanager
-def writing(*arguments: str | Path | int) -> Iterator[Writer]:
-    """Start a command that prints the path of its page and then waits."""
+def writing(*arguments: str | Path | int, prefix: tuple[str, ...] = ()) -> Iterator[Writer]:
+    """Start a command that prints the path of its page and then waits; `prefix` runs it."""
     with subprocess.Popen(
-        command(*arguments),
+        [*prefix, *command(*arguments)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
