@@ -4,17 +4,18 @@
 #include <pthread.h>
 
 #include <array>
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <new>
+
+#include "patient_condition.h"
 
 namespace nfe {
 namespace {
 
 struct Shared {
   std::mutex mutex;
-  std::condition_variable changed;
+  PatientCondition changed;
   nfe_sight_callback callback = nullptr;
   unsigned open = 0;  // questions that Python may still be answering
 };
@@ -118,7 +119,7 @@ CallSites::CallSites() {
 void CallSites::in_forked_child() noexcept {
   Shared& state = shared();
   new (&state.mutex) std::mutex;
-  new (&state.changed) std::condition_variable;
+  new (&state.changed) PatientCondition;
   state.open = 0;
   is_answering = false;
 }
