@@ -127,7 +127,7 @@ void CallSites::in_forked_child() noexcept {
 void CallSites::set_callback(nfe_sight_callback callback) noexcept {
   std::unique_lock<std::mutex> lock(shared().mutex);
   shared().callback = callback;
-  if (callback == nullptr) shared().changed.wait_for(lock, kPatience, [] { return shared().open == 0; });
+  if (callback == nullptr) shared().changed.wait_for(lock, patience, [] { return shared().open == 0; });
 }
 
 CallSites::Answer CallSites::ask(nfe_sight sight, const std::string& op,
@@ -161,7 +161,7 @@ CallSites::Answer CallSites::ask(nfe_sight sight, const std::string& op,
         close_question();
         return Answer::kNone;
       }
-      if (!shared().changed.wait_for(lock, kPatience, [&] { return question->answered; })) {
+      if (!shared().changed.wait_for(lock, patience, [&] { return question->answered; })) {
         __atomic_store_n(&question->caller_waits, 0, __ATOMIC_RELEASE);
         return Answer::kTooLate;
       }

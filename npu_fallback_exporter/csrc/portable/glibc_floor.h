@@ -6,8 +6,10 @@
 
 #if defined(__x86_64__)
 #define NFE_FIRST_VERSION "GLIBC_2.2.5"
+#define NFE_SETCLOCK_VERSION "GLIBC_2.3.3"
 #elif defined(__aarch64__)
 #define NFE_FIRST_VERSION "GLIBC_2.17"
+#define NFE_SETCLOCK_VERSION "GLIBC_2.17"
 #endif
 
 #ifdef NFE_FIRST_VERSION
@@ -21,4 +23,5 @@ NFE_OLD(dlvsym);
 NFE_OLD(pthread_create);
 NFE_OLD(pthread_mutex_trylock);
 NFE_OLD(pthread_once);
+__asm__(".symver pthread_condattr_setclock,pthread_condattr_setclock@" NFE_SETCLOCK_VERSION);
 #endif
