@@ -21,6 +21,7 @@ VERBS = (
     "run",
     "demo",
     "build-hook",
+    "gate",
 )
 
 _EXIT_FAILURE = 1
