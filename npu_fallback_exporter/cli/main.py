@@ -22,6 +22,7 @@ VERBS = (
     "demo",
     "build-hook",
     "gate",
+    "repro",
 )
 
 _EXIT_FAILURE = 1
