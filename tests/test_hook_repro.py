@@ -74,9 +74,7 @@ def test_the_script_of_every_recorded_operator_runs_and_says_it_ran_on_the_cpu(
     )
     said = [line for line in done.stdout.splitlines() if line.startswith(("aten", "#", "Ru", "T"))]
     expected = [
-        line
-        for op in ops
-        for line in (f"## {op.replace('::', '-')}", f"{op} ran on the CPU: {op}")
+        line for op in ops for line in (f"## {op.replace('::', '-')}", f"{op} ran on the CPU: {op}")
     ]
     told = [line for line in done.stdout.splitlines() if line.startswith(("##", "aten::"))]
     assert told == expected, said
