@@ -103,7 +103,8 @@ def new_ops(candidate: Side, baseline: Side, limits: Limits) -> list[Finding]:
                 found.append((name, op, events, independent))
     findings = []
     for name, op, events, independent in found:
-        chance = sum(share**number for number in together if number >= independent) / 2.0
+        chance = sum(share**number for number in together if number >= independent)
+        chance -= share**independent / 2.0
         check, _, verb = _BY_OP[name]
         rate = events / exposure * PER
         findings.append(
