@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tests.support.recorded import END, Recording
+from tests.support.recorded import Recording
 
 SCRAPE_SECONDS = 15
 #: The window that tests ask for, and the warm-up; the baseline is as old as it says.
@@ -126,7 +126,7 @@ class Pod:
         counts["npu_fallback_host_seconds_total", op] += events * self.behaviour.host_seconds
 
     def _scrape(self, recording: Recording, before_end: int, counts: Counts) -> None:
-        moment, up = END - before_end, before_end > self.down_from
+        moment, up = recording.end - before_end, before_end > self.down_from
         recording.add("up", self.labels, moment, up)
         if not up:
             return

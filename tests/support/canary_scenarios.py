@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from tests.support.canary_pods import BASELINE_SECONDS, FMAX, LOADING, Behaviour, Pod
-from tests.support.recorded import Recording
+from tests.support.canary_tools import CANARY
+from tests.support.recorded import Recording, prometheus_holding
 
 #: Revisions of the two sides, as labels.
 BASELINE, CANDIDATE = "6d5fb8c4", "7c9f64bd"
@@ -158,3 +161,26 @@ SCENARIOS = (
         "on-the-cpu", "inconclusive", "Successful", "none on the device", [_does(on_device=False)]
     ),
 )
+
+
+@dataclass(frozen=True)
+class Canaries:
+    """Where to ask.
+
+    Attributes:
+        address: host:port of a Prometheus that has seen all scenarios.
+        end: Unix time of the last scrapes.
+    """
+
+    address: str
+    end: float
+
+
+@contextmanager
+def observed(folder: Path) -> Iterator[Canaries]:
+    """Let all scenarios happen, and run a Prometheus that has seen them until the block ends."""
+    recording = Recording()
+    for scenario in SCENARIOS:
+        scenario.record(recording)
+    with prometheus_holding(recording, CANARY / "recording-rules.yaml", folder) as address:
+        yield Canaries(address, recording.end)

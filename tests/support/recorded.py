@@ -1,26 +1,32 @@
-"""Scrapes of an invented past, which a real Prometheus then holds."""
+"""Scrapes of an invented past, up to now, which a real Prometheus then holds."""
 
 from __future__ import annotations
 
+import json
 import subprocess
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import yaml
+
 from tests.support.exporter_process import wait_until
 from tests.support.prometheus_process import ask, prometheus_with
-
-#: A fixed moment, so that a run is like the one before.
-END = 1_700_000_000.0
 
 Labels = Mapping[str, str]
 
 
 class Recording:
-    """Samples, gathered series by series as promtool wants them."""
+    """Samples, gathered series by series as promtool wants them.
+
+    Attributes:
+        end: Unix time of the last scrape: recording rules are evaluated now and not in the past.
+    """
 
     def __init__(self) -> None:
+        self.end = float(int(time.time()))
         self._series: dict[tuple[str, str], list[str]] = defaultdict(list)
 
     def add(self, name: str, labels: Labels, moment: float, value: float) -> None:
@@ -45,9 +51,18 @@ class Recording:
 
 
 @contextmanager
-def prometheus_holding(recording: Recording, folder: Path) -> Iterator[str]:
-    """Run a Prometheus that holds the recording; gives its host:port when it answers."""
+def prometheus_holding(recording: Recording, rules: Path, folder: Path) -> Iterator[str]:
+    """Run a Prometheus that holds the recording; gives its host:port when all rules have run."""
     recording.write_blocks(folder)
-    with prometheus_with({"scrape_configs": []}, folder) as address:
-        wait_until(lambda: ask(address, "status/buildinfo"), 60, "no answer from Prometheus")
+    (group,) = yaml.safe_load(rules.read_text(encoding="utf-8"))["groups"]
+    file = folder / "rules.json"
+    file.write_text(json.dumps({"groups": [{**group, "interval": "1s"}]}), encoding="utf-8")
+    with prometheus_with({"rule_files": [str(file)]}, folder) as address:
+        wait_until(lambda: _have_run(address), 60, "the rules have not run")
         yield address
+
+
+def _have_run(address: str) -> bool:
+    found = ask(address, "rules") or {"groups": []}
+    rules = [rule for group in found["groups"] for rule in group["rules"]]
+    return bool(rules) and all(rule["health"] == "ok" for rule in rules)
