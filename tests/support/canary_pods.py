@@ -14,6 +14,7 @@ SCRAPE_SECONDS = 15
 WINDOW_SECONDS, WARMUP_SECONDS, BASELINE_SECONDS = 900, 300, 7200
 OPERATORS_PER_REQUEST = 100
 FMAX, LOADING = "aten::fmax.out", "aten::linalg_inv_ex.inverse"
+NEW_OP = "aten::lgamma.out"
 
 #: Counts so far, by metric and op.
 Counts = defaultdict[tuple[str, str], float]
@@ -64,6 +65,7 @@ class Pod:
         age: seconds before the end at which it starts.
         restarts: seconds before the end at which the whole pod starts again: counters at 0.
         worker_restarts: the same for a worker of it: the counters go on.
+        thrice: seconds before the end at which NEW_OP falls back three times, and never else.
         down_from: seconds before the end from which it cannot be scraped.
         not_a_number: metric that is NaN from the middle of the window on.
         arm_failures: processes that could not be armed.
@@ -75,6 +77,7 @@ class Pod:
     age: int = 1500
     restarts: tuple[int, ...] = ()
     worker_restarts: tuple[int, ...] = ()
+    thrice: tuple[int, ...] = ()
     down_from: int = -1
     not_a_number: str = ""
     arm_failures: int = 0
@@ -91,6 +94,8 @@ class Pod:
                 counts["npu_fallback_processes_finished_total", ""] += 1
             if before_end in loads:
                 self._load(counts)
+            if before_end in self.thrice:
+                self._fall_back(counts, NEW_OP, 3)
             wanted = self._requests_until(before_end)
             self._serve(counts, served, wanted)
             served = wanted

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.canary_pods import BASELINE_SECONDS, FMAX, LOADING, Behaviour, Pod
+from tests.support.canary_pods import BASELINE_SECONDS, FMAX, LOADING, NEW_OP, Behaviour, Pod
 from tests.support.canary_tools import CANARY
 from tests.support.recorded import Recording, prometheus_holding
 
@@ -16,7 +16,6 @@ BASELINE, CANDIDATE = "6d5fb8c4", "7c9f64bd"
 #: Requests that a side gets in its life so that 10,000 fall into the window, and so that it is
 #: nearly idle.
 BUSY_BASELINE, BUSY, IDLE = 78_000, 14_667, 22
-NEW_OP = "aten::lgamma.out"
 
 
 @dataclass(frozen=True)
@@ -98,6 +97,13 @@ SCENARIOS = (
         [{"age": 1500, "requests": BUSY}],
     ),
     Scenario(
+        "new-op-begins-at-three",
+        "fail",
+        "Failed",
+        f"{NEW_OP} falls back in the candidate",
+        [{"thrice": (495, 300, 105)}],
+    ),
+    Scenario(
         "no-traffic", "inconclusive", "Inconclusive", "candidate: 0 operators", [{"requests": 0}]
     ),
     Scenario(
@@ -136,7 +142,7 @@ SCENARIOS = (
         "one-of-two-restarts",
         "pass",
         "Successful",
-        candidate=[{**_LOADS_SOMETHING_NEW, "restarts": (480,)}, {}],
+        candidate=[{**_LOADS_SOMETHING_NEW, "restarts": (630,)}, {}],
     ),
     Scenario(
         "scaled-up",
@@ -149,6 +155,13 @@ SCENARIOS = (
     Scenario("more-bytes", "fail", "Failed", "2,000 per operator, +1,000", [_does(bytes=200_000)]),
     Scenario("more-waits", "fail", "Failed", "waits for a value: 30 per", [_does(syncs=3)]),
     Scenario("refuses", "fail", "Failed", f"{NEW_OP} is refused", [_does(refused={NEW_OP: 2})]),
+    Scenario(
+        "refuses-like-the-baseline",
+        "pass",
+        "Successful",
+        candidate=[_does(refused={NEW_OP: 2})],
+        baseline=[_does(refused={NEW_OP: 2})],
+    ),
     Scenario(
         "one-of-two-down",
         "inconclusive",
