@@ -13,11 +13,11 @@ from .readings import Counter
 from .statistics import Sums, count_p_value, count_ratio, independent_events, share_of
 from .traffic import Side
 
-#: Metrics with an op: the check of new ones, the check of known ones, and the verb.
+#: Metrics with an op: the check of new ones, the check of known ones, the verb, and the noun.
 _BY_OP = {
-    hook.EVENTS.name: ("new_op", "op_rate", "falls back"),
-    hook.BLOCKED.name: ("new_refusal", "refusal_rate", "is refused"),
-    hook.ERRORS.name: ("new_error", "error_rate", "fails in its fallback"),
+    hook.EVENTS.name: ("new_op", "op_rate", "falls back", "fallbacks"),
+    hook.BLOCKED.name: ("new_refusal", "refusal_rate", "is refused", "refusals"),
+    hook.ERRORS.name: ("new_error", "error_rate", "fails in its fallback", "failed fallbacks"),
 }
 
 
@@ -68,12 +68,12 @@ def rate_tests(candidate: Side, baseline: Side, limits: Limits) -> Iterator[Coun
         sides = (candidate.sums(counter, less), baseline.sums(counter, less))
         if any(side.value for side in sides):
             yield CountTest(check, what, *sides, limit)
-    for name, (_, check, verb) in _BY_OP.items():
+    for name, (_, check, _, noun) in _BY_OP.items():
         for op in sorted(_seen(name, candidate, baseline) & baseline.known(name)):
             if not limits.allows(op):
                 counter = Counter(name, op)
                 sides = (candidate.sums(counter), baseline.sums(counter))
-                yield CountTest(check, f"{op} {verb} more often", *sides, limits.fallback_ratio, op)
+                yield CountTest(check, f"{noun} of {op}", *sides, limits.fallback_ratio, op)
 
 
 def new_ops(candidate: Side, baseline: Side, limits: Limits) -> list[Finding]:
@@ -105,7 +105,7 @@ def new_ops(candidate: Side, baseline: Side, limits: Limits) -> list[Finding]:
     for name, op, events, independent in found:
         chance = sum(share**number for number in together if number >= independent)
         chance -= share**independent / 2.0
-        check, _, verb = _BY_OP[name]
+        check, _, verb, _ = _BY_OP[name]
         rate = events / exposure * PER
         findings.append(
             Finding(

@@ -76,7 +76,7 @@ SCENARIOS = (
         "worse",
         "fail",
         "Failed",
-        f"{FMAX} falls back more often: 12.5 per 1,000 operators, +2.5 against",
+        f"fallbacks of {FMAX}: 12.5 per 1,000 operators, +2.5 against",
         [_does(per_1000={FMAX: 1250})],
     ),
     Scenario("new-op", "fail", "Failed", f"{NEW_OP} falls back in the candidate, +0.01 ", [_NEW]),
