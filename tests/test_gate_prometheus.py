@@ -21,8 +21,10 @@ def selector(namespace: str, revision: str) -> str:
 
 
 def gate(canaries: Canaries, namespace: str, *flags: str) -> list[str]:
-    sides = (f"--baseline={selector(namespace, BASELINE)}",)
-    sides += (f"--candidate={selector(namespace, CANDIDATE)}",)
+    sides = [
+        f"--baseline={selector(namespace, BASELINE)}",
+        f"--candidate={selector(namespace, CANDIDATE)}",
+    ]
     return [
         "gate",
         f"--prometheus=http://{canaries.address}",

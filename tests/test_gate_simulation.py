@@ -57,9 +57,9 @@ def side(dice: random.Random, ops: Ops, requests: int = REQUESTS) -> Side:
             events = poisson(dice, served * rate) * burst
             if events:
                 rises[Counter("npu_fallback_events_total", op)] = events
-        events = sum(value for key, value in rises.items() if key.of)
-        rises[readings.EVENTS] = events
-        rises[readings.HOST_SECONDS] = events * 1e-3 * dice.lognormvariate(0.0, 0.3)
+        total = sum(value for key, value in rises.items() if key.of)
+        rises[readings.EVENTS] = total
+        rises[readings.HOST_SECONDS] = total * 1e-3 * dice.lognormvariate(0.0, 0.3)
         found.slices.append(Slice(rises))
         for key, value in rises.items():
             found.history[key] = found.history.get(key, 0.0) + value

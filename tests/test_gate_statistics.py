@@ -106,8 +106,8 @@ def test_too_few_slices_tell_nothing_of_bursts() -> None:
 
 def test_the_error_of_a_sum_comes_from_its_slices() -> None:
     dice = random.Random(2)
-    sides = [sliced([dice.uniform(0.0, 2.0) for _ in range(400)]) for _ in range(2)]
-    found = sum_ratio(*sides)
+    one, other = (sliced([dice.uniform(0.0, 2.0) for _ in range(400)]) for _ in range(2))
+    found = sum_ratio(one, other)
     assert found is not None
     # A uniform value scatters by 1/sqrt(3) of its mean, so 400 of them by 0.0289.
     assert math.log(found.high / found.low) / 2 == pytest.approx(

@@ -78,6 +78,18 @@ def test_the_line_names_operator_kind_sizes_types_and_the_users_line(tmp_path: P
     assert f"called from {path}:{line_of('torch.lgamma')} in once: no NPU kernel" in line
 
 
+def test_a_kernel_that_computes_on_the_host_is_told_with_its_arguments_too(tmp_path: Path) -> None:
+    done, _ = run(tmp_path, "torch.var(x, 1, correction=0.5)\n" * 2)
+    (line,) = done.own_lines
+    assert "aten::var.correction ran on the CPU (kind explicit_kernel, npu:0, 24 bytes" in line
+    assert "of self float32[2, 3], called from" in line
+    assert line.endswith(": its NPU kernel computes on the host here; told once per op")
+    (notes,) = notes_in(tmp_path)
+    (arguments,) = notes.signatures["aten::var.correction"]
+    assert {argument.name: argument.value for argument in arguments}["correction"] == 0.5
+    assert len(notes.call_sites["aten::var.correction"]) == 2
+
+
 def test_every_operator_is_told_once(tmp_path: Path) -> None:
     done, _ = run(tmp_path, "for _ in range(3):\n    once(), other(), torch.digamma(x)\n")
     assert len(done.own_lines) == 2

@@ -11,6 +11,8 @@ import pytest
 
 from npu_fallback_exporter.cli import main as cli
 from tests.support.child import child_environment, run_python
+from tests.support.explicit_cases import CASES as EXPLICIT_CASES
+from tests.support.explicit_cases import HIDDEN
 from tests.support.fallback_cases import CASES
 
 pytestmark = pytest.mark.usefixtures("hook_is_built")
@@ -57,28 +59,48 @@ def ops_of_cases() -> Iterator[str]:
     yield from dict.fromkeys(op for case in CASES for op in case.events)
 
 
-def test_the_script_of_every_recorded_operator_runs_and_says_it_ran_on_the_cpu(
-    pages: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def check_that_scripts_run(
+    capsys: pytest.CaptureFixture[str], pages: Path, ops: list[str], folder: Path, **variables: str
 ) -> None:
-    ops = sorted(ops_of_cases())
+    """Check that the script of each operator runs, and says that it ran on the CPU."""
     for op in ops:
         status, script, error = repro(capsys, pages, op)
         assert (status, error) == (0, "")
-        (tmp_path / f"{op.replace('::', '-')}.py").write_text(script)
+        (folder / f"{op.replace('::', '-')}.py").write_text(script)
     done = subprocess.run(
-        [sys.executable, "-c", RUN_ALL, str(tmp_path)],
-        env=child_environment({"NPU_FALLBACK_DIR": str(pages)}),
+        [sys.executable, "-c", RUN_ALL, str(folder)],
+        env=child_environment({"NPU_FALLBACK_DIR": str(pages), **variables}),
         capture_output=True,
         text=True,
         check=True,
     )
     said = [line for line in done.stdout.splitlines() if line.startswith(("aten", "#", "Ru", "T"))]
     expected = [
-        line for op in ops for line in (f"## {op.replace('::', '-')}", f"{op} ran on the CPU: {op}")
+        line
+        for op in sorted(ops, key=lambda op: f"{op.replace('::', '-')}.py")  # as it sorts files
+        for line in (f"## {op.replace('::', '-')}", f"{op} ran on the CPU: {op}")
     ]
     told = [line for line in done.stdout.splitlines() if line.startswith(("##", "aten::"))]
     assert told == expected, said
+
+
+def test_the_script_of_every_recorded_operator_runs_and_says_it_ran_on_the_cpu(
+    pages: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ops = sorted(ops_of_cases())
     assert len(ops) > 40
+    check_that_scripts_run(capsys, pages, ops, tmp_path)
+
+
+def test_the_script_of_a_kernel_that_computes_on_the_host_runs_likewise(
+    tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pages = tmp_path_factory.mktemp("explicit")
+    code = "from tests.support.explicit_cases import main; main()"
+    done = run_python(code, {"NPU_FALLBACK_DIR": str(pages), "CANN_SIM_HIDE": HIDDEN})
+    assert done.returncode == 0, done.stderr
+    ops = sorted(case.op for case in EXPLICIT_CASES)
+    check_that_scripts_run(capsys, pages, ops, tmp_path, CANN_SIM_HIDE=HIDDEN)
 
 
 def test_a_script_runs_as_it_is(

@@ -34,6 +34,11 @@ template struct Expose<&c10::Dispatcher::backendFallbackKernels_, DispatcherFall
 template struct Expose<&c10::Dispatcher::operators_, DispatcherOperators>;
 template struct Expose<&c10::Dispatcher::guard_, DispatcherGuard>;
 
+struct HandleDefinition {
+  friend constexpr auto member(HandleDefinition);
+};
+template struct Expose<&c10::OperatorHandle::operatorDef_, HandleDefinition>;
+
 struct EntryKernels {
   friend constexpr auto member(EntryKernels);
 };
@@ -87,10 +92,8 @@ class DispatcherLock {
 
   // The operator of that name; null when none is defined.
   c10::impl::OperatorEntry* find(const c10::OperatorName& name) {
-    for (auto& definition : dispatcher_.*member(DispatcherOperators{})) {
-      if (definition.op.operator_name() == name && definition.op.hasSchema()) return &definition.op;
-    }
-    return nullptr;
+    const auto handle = dispatcher_.findSchema(name);
+    return handle.has_value() ? &((*handle).*member(HandleDefinition{}))->op : nullptr;
   }
 
   // The operator's own kernel for `key`, the one that is in force; null when it has none.

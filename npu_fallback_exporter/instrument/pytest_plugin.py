@@ -41,18 +41,20 @@ def no_npu_fallback() -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Watch the body of a test that forbids fallbacks."""
+    __tracebackhide__ = True
     markers = list(item.iter_markers(_NAME))
     if not markers and _NAME not in getattr(item, "fixturenames", ()):
         return (yield)
     allowed = _allowed(markers)
-    with _watched() as seen:
-        try:
+    seen = _Seen()
+    try:
+        with _watched(seen):
             result = yield
-        except BaseException:
-            report = seen.report(allowed)
-            if report:
-                item.add_report_section("call", "fallbacks to the CPU", report)
-            raise
+    except BaseException:
+        report = seen.report(allowed)
+        if report:
+            item.add_report_section("call", "fallbacks to the CPU", report)
+        raise
     report = seen.report(allowed)
     if report:
         pytest.fail(report, pytrace=False)
@@ -118,15 +120,15 @@ class _Seen:
 
 
 @contextmanager
-def _watched() -> Iterator[_Seen]:
+def _watched(seen: _Seen) -> Iterator[None]:
+    """Fill ``seen`` with what the block causes, when it ends."""
     from npu_fallback_exporter.instrument.call_sites import heard
 
     hook = _armed_hook()
-    seen = _Seen()
     before = _counts()
     with heard(hook, seen.hear):
         try:
-            yield seen
+            yield
         finally:
             seen.events = _counts() - before
 

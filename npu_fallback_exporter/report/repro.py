@@ -41,6 +41,8 @@ def choose(name: str, recorded: Mapping[str, Recorded], seen: Iterable[str]) -> 
     Raises:
         NotRecordedError: nothing was; near names are in the next step.
     """
+    if name in recorded:
+        return recorded[name]
     patterns = globs(name)
     for op in sorted(recorded):
         if any(fnmatch.fnmatchcase(op, pattern) for pattern in patterns):
@@ -105,16 +107,16 @@ def _variable(name: str) -> str:
     return f"{name}_" if keyword.iskeyword(name) or name in _TAKEN else _identifier(name)
 
 
-def _expression(value: Any) -> str:
+def _expression(value: object) -> str:
     """Return Python that makes one recorded value; never anything that was not foreseen."""
     match value:
         case None | bool() | int() | float() | str():
             return repr(value)
-        case {"tensor": list(sizes), "dtype": str(dtype)}:
-            return _tensor(sizes, dtype, value)
-        case {"list": list(items)}:
+        case {"tensor": list(sizes), "dtype": str(dtype), **rest}:
+            return _tensor(sizes, dtype, rest)
+        case {"list": list(items), **rest}:
             expressions = ", ".join(map(_expression, items))
-            more = value.get("more")
+            more = rest.get("more")
             if type(more) is int and items:  # the page keeps the beginning of long lists
                 last = _expression(items[-1])
                 return f"[{expressions}, *({last} for _ in range({more}))]"
@@ -140,17 +142,21 @@ def _expression(value: Any) -> str:
             )
 
 
-def _tensor(sizes: list[Any], dtype: str, value: dict[str, Any]) -> str:
+def _tensor(sizes: list[Any], dtype: str, value: Mapping[object, object]) -> str:
+    on_npu = value.get("device") == "npu"
     layout = value.get("layout")
+    if layout == _SPARSE_CSR:
+        dense = f'make_tensor({_numbers(sizes)}, torch.{_identifier(dtype)}, device="cpu")'
+        return f"{dense}.to_sparse_csr(){'.npu()' if on_npu else ''}"
     if layout is not None:
         raise NotRecordedError(
             f"a sparse argument of size {sizes} cannot be made again",
             "write the call yourself, from the call site that the report shows",
         )
-    device = "" if value.get("device") == "npu" else ', device="cpu"'
+    device = "" if on_npu else ', device="cpu"'
     strides = value.get("strides")
     strided = f", strides={_numbers(strides)}" if isinstance(strides, list) else ""
-    return f'make_tensor({_numbers(sizes)}, torch.{_identifier(dtype)}{strided}{device})'
+    return f"make_tensor({_numbers(sizes)}, torch.{_identifier(dtype)}{strided}{device})"
 
 
 def _numbers(values: list[Any]) -> str:
@@ -167,7 +173,8 @@ def _identifier(name: str) -> str:
 # Names that the script uses for itself.
 _TAKEN = {"armed", "before", "make_tensor", "nfe", "range", "torch", "torch_npu"}
 
-_LAYOUTS = {0: "torch.strided", 1: "torch.sparse_coo", 2: "torch.sparse_csr"}
+_SPARSE_CSR = 2
+_LAYOUTS = {0: "torch.strided", 1: "torch.sparse_coo", _SPARSE_CSR: "torch.sparse_csr"}
 _MEMORY_FORMATS = {
     0: "torch.contiguous_format",
     1: "torch.preserve_format",
