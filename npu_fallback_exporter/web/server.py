@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import errno
+import ipaddress
 import os
 import signal
 import socket
@@ -10,12 +13,16 @@ from dataclasses import dataclass
 from types import FrameType
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..errors import ConfigError, NpuFallbackError
 from .app import ExporterApp
+from .connection import IDLE_SECONDS, Connection
+from .door import Door
+from .watched_config import WatchedConfig
 
-# Longer than common scrape intervals, so that a scrape finds its connection open.
-_KEEP_ALIVE_SECONDS = 75
+# Connections that wait to be accepted; a burst of them must not keep a scrape out.
+_BACKLOG = 1024
 # Less than the grace that container runtimes give after SIGTERM.
 _SHUTDOWN_SECONDS = 3
 _MAX_PORT = 65535
@@ -60,20 +67,25 @@ def listen(address: ListenAddress) -> socket.socket:
     family = socket.AF_INET6 if dual or ":" in address.host else socket.AF_INET
     try:
         return socket.create_server(
-            (address.host, address.port), family=family, dualstack_ipv6=dual, backlog=128
+            (address.host, address.port), family=family, dualstack_ipv6=dual, backlog=_BACKLOG
         )
     except OSError as error:
         what = f"cannot listen on {address} ({_reason(error)})"
         raise NpuFallbackError(what, _next_step(error)) from None
 
 
-def url(listener: socket.socket) -> str:
+def url(listener: socket.socket, encrypted: bool = False) -> str:
     """Address of the metrics as a client on this host may use it."""
     host, port = listener.getsockname()[:2]
-    return f"http://{ListenAddress(host, port)}/metrics"
+    return f"{'https' if encrypted else 'http'}://{ListenAddress(host, port)}/metrics"
 
 
-def serve(app: ExporterApp, listener: socket.socket) -> None:
+def is_loopback(listener: socket.socket) -> bool:
+    """Whether only this host can connect."""
+    return ipaddress.ip_address(listener.getsockname()[0].partition("%")[0]).is_loopback
+
+
+def serve(app: ExporterApp, listener: socket.socket, watched: WatchedConfig) -> None:
     """Serve until SIGTERM or SIGINT, finishing the answers under way."""
     config = uvicorn.Config(
         app,
@@ -85,10 +97,42 @@ def serve(app: ExporterApp, listener: socket.socket) -> None:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
     )
-    uvicorn.Server(config).run(sockets=[listener])
+    _Server(config, listener, watched).run()
+
+
+class _Server(uvicorn.Server):
+    """uvicorn behind a door of our own: docs/adr/0003 says why."""
+
+    def __init__(
+        self, config: uvicorn.Config, listener: socket.socket, watched: WatchedConfig
+    ) -> None:
+        super().__init__(config)
+        self._door = Door(listener, self._speak_http, lambda: watched.current)
+        self._accepting: asyncio.Task[None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start the application, then open the door."""
+        await super().startup(sockets=sockets or [])
+        self._accepting = asyncio.create_task(self._door.accept())
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close the door, and let the answers under way finish."""
+        if self._accepting is not None:
+            self._accepting.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._accepting
+        await super().shutdown(sockets)
+        self._door.end()
+
+    def _speak_http(self, connection: Connection) -> asyncio.Protocol:
+        return H11Protocol(
+            config=self.config,
+            server_state=self.server_state,
+            app_state={**self.lifespan.state, "connection": connection},
+        )
 
 
 def end_on_signals() -> None:

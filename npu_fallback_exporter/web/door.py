@@ -1,0 +1,116 @@
+"""Taking connections in: each with the TLS settings of the moment, and never too many."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import ssl
+import sys
+from collections import Counter
+from collections.abc import Callable
+
+from .connection import REQUEST_SECONDS, Connection
+from .watched_config import InForce
+
+_log = logging.getLogger(__name__)
+
+MAX_CONNECTIONS = 128
+# Until the next try, when the process has no file descriptor left.
+_PAUSE_SECONDS = 0.05
+
+
+class Door:
+    """Accepts connections of one listening socket.
+
+    When there are too many, one is dropped: of the client that holds most of them, and of those
+    the one that has done nothing for longest; one whose request is under way only if there is no
+    other. So a client that opens connections without end drops its own.
+
+    Args:
+        listener: the socket.
+        speak_http: makes the protocol that speaks HTTP on a connection.
+        in_force: the web configuration of the moment.
+    """
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        speak_http: Callable[[Connection], asyncio.Protocol],
+        in_force: Callable[[], InForce],
+    ) -> None:
+        self._listener = listener
+        self._speak_http = speak_http
+        self._in_force = in_force
+        self._connections: dict[Connection, asyncio.Task[None]] = {}
+
+    async def accept(self) -> None:
+        """Accept until cancelled."""
+        self._listener.setblocking(False)
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                accepted, address = await loop.sock_accept(self._listener)
+            except OSError as error:
+                _log.debug("cannot accept: %s", error)
+                self._drop_one()
+                await asyncio.sleep(_PAUSE_SECONDS)
+                continue
+            self._admit(accepted, str(address[0]))
+            # A connection that waits already would be accepted without a turn of the loop.
+            await asyncio.sleep(0)
+
+    def end(self) -> None:
+        """Drop every connection that is still open."""
+        for connection in list(self._connections):
+            connection.end()
+
+    def _admit(self, accepted: socket.socket, client: str) -> None:
+        if len(self._connections) >= MAX_CONNECTIONS:
+            self._drop_one()
+        in_force = self._in_force()
+        connection = Connection(
+            client, self._speak_http, lambda opened: _admits(in_force, opened), self._forget
+        )
+        task = asyncio.create_task(self._open(accepted, connection, in_force.context))
+        self._connections[connection] = task
+        connection.open_with(task)
+
+    async def _open(
+        self, accepted: socket.socket, connection: Connection, context: ssl.SSLContext | None
+    ) -> None:
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: connection, accepted, ssl=context, **_handshake_bounds(context)
+            )
+        except (OSError, asyncio.TimeoutError, asyncio.CancelledError) as error:
+            _log.debug("no connection with %s: %s", connection.client, error)
+            self._forget(connection)
+
+    def _forget(self, connection: Connection) -> None:
+        self._connections.pop(connection, None)
+
+    def _drop_one(self) -> None:
+        held = Counter(connection.client for connection in self._connections)
+        with contextlib.suppress(ValueError):  # there is none
+            dropped = max(
+                self._connections,
+                key=lambda c: (not c.is_answering, held[c.client], -c.last_active),
+            )
+            self._forget(dropped)
+            dropped.end()
+
+
+def _admits(in_force: InForce, opened: asyncio.BaseTransport) -> bool:
+    tls = in_force.config.tls
+    return tls is None or tls.admits(opened.get_extra_info("peercert"))
+
+
+def _handshake_bounds(context: ssl.SSLContext | None) -> dict[str, float]:
+    if context is None:
+        return {}
+    bounds = {"ssl_handshake_timeout": REQUEST_SECONDS}
+    if sys.version_info >= (3, 11):
+        bounds["ssl_shutdown_timeout"] = REQUEST_SECONDS
+    return bounds
