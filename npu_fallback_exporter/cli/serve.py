@@ -119,7 +119,8 @@ def run(args: argparse.Namespace) -> int:
         _tell_address(listener, watched)
         if sampler is not None:
             stack.enter_context(sampler)
-        server.serve(app, listener, watched)
+        # Until SIGTERM or SIGINT; answers under way are finished.
+        server.ExporterServer(app, listener, watched).run()
     return 0
 
 

@@ -16,7 +16,6 @@ from .watched_config import InForce
 
 _log = logging.getLogger(__name__)
 
-MAX_CONNECTIONS = 128
 # Until the next try, when the process has no file descriptor left.
 _PAUSE_SECONDS = 0.05
 
@@ -32,6 +31,7 @@ class Door:
         listener: the socket.
         speak_http: makes the protocol that speaks HTTP on a connection.
         in_force: the web configuration of the moment.
+        most: how many connections are kept.
     """
 
     def __init__(
@@ -39,10 +39,12 @@ class Door:
         listener: socket.socket,
         speak_http: Callable[[Connection], asyncio.Protocol],
         in_force: Callable[[], InForce],
+        most: int,
     ) -> None:
         self._listener = listener
         self._speak_http = speak_http
         self._in_force = in_force
+        self._most = most
         self._connections: dict[Connection, asyncio.Task[None]] = {}
 
     async def accept(self) -> None:
@@ -67,7 +69,7 @@ class Door:
             connection.end()
 
     def _admit(self, accepted: socket.socket, client: str) -> None:
-        if len(self._connections) >= MAX_CONNECTIONS:
+        if len(self._connections) >= self._most:
             self._drop_one()
         in_force = self._in_force()
         connection = Connection(
@@ -84,7 +86,8 @@ class Door:
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: connection, accepted, ssl=context, **_handshake_bounds(context)
             )
-        except (OSError, asyncio.TimeoutError, asyncio.CancelledError) as error:
+        except (Exception, asyncio.CancelledError) as error:
+            # Whatever a client does to its connection is its own loss.
             _log.debug("no connection with %s: %s", connection.client, error)
             self._forget(connection)
 

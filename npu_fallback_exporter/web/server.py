@@ -7,6 +7,7 @@ import contextlib
 import errno
 import ipaddress
 import os
+import resource
 import signal
 import socket
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from .watched_config import WatchedConfig
 
 # Connections that wait to be accepted; a burst of them must not keep a scrape out.
 _BACKLOG = 1024
+# Several Prometheus servers, probes and browsers; each may hold an unread answer in memory.
+_MAX_CONNECTIONS = 128
 # Less than the grace that container runtimes give after SIGTERM.
 _SHUTDOWN_SECONDS = 3
 _MAX_PORT = 65535
@@ -85,38 +88,44 @@ def is_loopback(listener: socket.socket) -> bool:
     return ipaddress.ip_address(listener.getsockname()[0].partition("%")[0]).is_loopback
 
 
-def serve(app: ExporterApp, listener: socket.socket, watched: WatchedConfig) -> None:
-    """Serve until SIGTERM or SIGINT, finishing the answers under way."""
-    config = uvicorn.Config(
-        app,
-        loop="asyncio",
-        http="h11",
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_keep_alive=IDLE_SECONDS,
-        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
-    )
-    _Server(config, listener, watched).run()
+class ExporterServer(uvicorn.Server):
+    """uvicorn behind a door of our own: docs/adr/0003 says why.
 
+    Args:
+        app: answers.
+        listener: an open listening socket.
+        watched: the web configuration.
+    """
 
-class _Server(uvicorn.Server):
-    """uvicorn behind a door of our own: docs/adr/0003 says why."""
-
-    def __init__(
-        self, config: uvicorn.Config, listener: socket.socket, watched: WatchedConfig
-    ) -> None:
-        super().__init__(config)
-        self._door = Door(listener, self._speak_http, lambda: watched.current)
+    def __init__(self, app: ExporterApp, listener: socket.socket, watched: WatchedConfig) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                loop="asyncio",
+                http=H11Protocol,
+                ws="none",
+                lifespan="on",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                timeout_keep_alive=IDLE_SECONDS,
+                timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+            )
+        )
+        self._door = Door(listener, self._speak_http, lambda: watched.current, _most_connections())
         self._accepting: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the application, then open the door."""
         await super().startup(sockets=sockets or [])
         self._accepting = asyncio.create_task(self._door.accept())
+
+    async def on_tick(self, counter: int) -> bool:
+        """Fail where nobody is let in any more; ask uvicorn whether to go on."""
+        if self._accepting is not None and self._accepting.done():
+            self._accepting.result()
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Close the door, and let the answers under way finish."""
@@ -133,6 +142,11 @@ class _Server(uvicorn.Server):
             server_state=self.server_state,
             app_state={**self.lifespan.state, "connection": connection},
         )
+
+
+def _most_connections() -> int:
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MAX_CONNECTIONS if files < 0 else min(_MAX_CONNECTIONS, files // 2)
 
 
 def end_on_signals() -> None:

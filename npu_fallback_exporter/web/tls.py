@@ -99,8 +99,8 @@ class TlsSettings:
         context.minimum_version, context.maximum_version = self.min_version, self.max_version
         context.options |= ssl.OP_NO_RENEGOTIATION
         context.set_alpn_protocols(["http/1.1"])
-        if self.prefers_own_suites:
-            context.options |= ssl.OP_CIPHER_SERVER_PREFERENCE
+        if not self.prefers_own_suites:
+            context.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE
         if self.suites:
             context.set_ciphers(":".join(self.suites))
         if self.curve is not None:

@@ -61,7 +61,7 @@ def parse(content: bytes, folder: Path) -> WebConfig:
     """
     root = load_mapping(content)
     root.allow("tls_server_config", "http_server_config", "basic_auth_users", "rate_limit")
-    if root.text("rate_limit") or root.mapping("rate_limit").items:
+    if root.items.get("rate_limit"):
         raise ConfigError("rate_limit is not offered", "remove it, or put a proxy in front")
     return WebConfig(
         tls_settings(root.mapping("tls_server_config"), folder),
