@@ -175,6 +175,7 @@ def test_a_header_of_32_kib_is_refused_with_400(server: Served) -> None:
 def test_a_body_that_goes_wrong_after_the_answer_is_dropped_without_a_word(
     server: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.ERROR)
     with server.connect(ATTACKER) as client:
         client.sendall(b"GET /nothing HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
         assert client.recv(4096).startswith(b"HTTP/1.1 404")

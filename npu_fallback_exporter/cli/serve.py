@@ -113,7 +113,9 @@ def run(args: argparse.Namespace) -> int:
             CompositeCollector(_collectors(aggregator, folders, sampler, args)),
             needed=("fallback",),
             config=lambda: watched.current.config,
-            shows_details=_shows_details(args.show_call_sites, listener, watched),
+            shows_details=server.may_show_details(
+                args.show_call_sites, listener, watched.current.config
+            ),
         )
         _name_folders(tuple(folders()))
         _tell_address(listener, watched)
@@ -136,14 +138,6 @@ def _listen(address: ListenAddress) -> socket.socket:
             address,
         ),
     )
-
-
-def _shows_details(flag: bool | None, listener: socket.socket, watched: WatchedConfig) -> bool:
-    from ..web import server
-
-    if flag is not None:
-        return flag
-    return server.is_loopback(listener) or watched.current.config.authenticates
 
 
 def _tell_address(listener: socket.socket, watched: WatchedConfig) -> None:

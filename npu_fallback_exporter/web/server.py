@@ -21,6 +21,7 @@ from .app import ExporterApp
 from .connection import IDLE_SECONDS, Connection
 from .door import Door
 from .watched_config import WatchedConfig
+from .web_config import WebConfig
 
 # Connections that wait to be accepted; a burst of them must not keep a scrape out.
 _BACKLOG = 1024
@@ -67,14 +68,20 @@ def listen(address: ListenAddress) -> socket.socket:
         NpuFallbackError: it cannot be opened.
     """
     dual = not address.host and socket.has_dualstack_ipv6()
-    family = socket.AF_INET6 if dual or ":" in address.host else socket.AF_INET
     try:
+        family = socket.AF_INET6 if dual else _family_of(address)
         return socket.create_server(
             (address.host, address.port), family=family, dualstack_ipv6=dual, backlog=_BACKLOG
         )
     except OSError as error:
         what = f"cannot listen on {address} ({_reason(error)})"
         raise NpuFallbackError(what, _next_step(error)) from None
+
+
+def _family_of(address: ListenAddress) -> int:
+    if not address.host:
+        return socket.AF_INET
+    return socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0][0]
 
 
 def url(listener: socket.socket, encrypted: bool = False) -> str:
@@ -86,6 +93,17 @@ def url(listener: socket.socket, encrypted: bool = False) -> str:
 def is_loopback(listener: socket.socket) -> bool:
     """Whether only this host can connect."""
     return ipaddress.ip_address(listener.getsockname()[0].partition("%")[0]).is_loopback
+
+
+def may_show_details(flag: bool | None, listener: socket.socket, config: WebConfig) -> bool:
+    """Whether answers other than the metrics may name paths and call sites.
+
+    Args:
+        flag: what the user said; ``None``: nothing.
+        listener: only this host can connect to one on loopback.
+        config: may authenticate every client.
+    """
+    return (is_loopback(listener) or config.authenticates) if flag is None else flag
 
 
 class ExporterServer(uvicorn.Server):

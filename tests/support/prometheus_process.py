@@ -22,10 +22,16 @@ needs_prometheus = pytest.mark.skipif(
 
 
 @contextmanager
-def prometheus(folder: Path, target: str) -> Iterator[str]:
-    """Scrape ``target`` (host:port) until the block ends; gives the address of Prometheus."""
+def prometheus(folder: Path, target: str, **how: object) -> Iterator[str]:
+    """Scrape ``target`` (host:port) until the block ends; gives the address of Prometheus.
+
+    Args:
+        folder: for its files.
+        target: what it scrapes.
+        how: more settings of the scrape job.
+    """
     config = folder / "prometheus.yml"
-    job = {"job_name": "npu", "static_configs": [{"targets": [target]}]}
+    job = {"job_name": "npu", "static_configs": [{"targets": [target]}], **how}
     settings = {"global": {"scrape_interval": "200ms", "scrape_timeout": "200ms"}}
     config.write_text(json.dumps({**settings, "scrape_configs": [job]}), encoding="utf-8")
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -50,11 +56,14 @@ def prometheus(folder: Path, target: str) -> Iterator[str]:
 
 
 def answer(address: str, query: str) -> dict[str, float]:
-    """Values of an instant query by ``npu``; nothing while Prometheus is not there yet."""
+    """Values of an instant query by ``npu``, ``""`` where there is no such label.
+
+    Nothing while Prometheus is not there yet.
+    """
     parameters = urllib.parse.urlencode({"query": query})
     try:
         with urllib.request.urlopen(f"http://{address}/api/v1/query?{parameters}") as reply:
             found: dict[str, Any] = json.load(reply)
     except (urllib.error.URLError, ConnectionError):
         return {}
-    return {row["metric"]["npu"]: float(row["value"][1]) for row in found["data"]["result"]}
+    return {row["metric"].get("npu", ""): float(row["value"][1]) for row in found["data"]["result"]}
