@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import socket
 import ssl
@@ -18,6 +19,8 @@ _log = logging.getLogger(__name__)
 
 # Until the next try, when the process has no file descriptor left.
 _PAUSE_SECONDS = 0.05
+# Accepted in one turn of the loop.
+_BURST = 16
 
 
 class Door:
@@ -51,7 +54,7 @@ class Door:
         """Accept until cancelled."""
         self._listener.setblocking(False)
         loop = asyncio.get_running_loop()
-        while True:
+        for number in itertools.count(1):
             try:
                 accepted, address = await loop.sock_accept(self._listener)
             except OSError as error:
@@ -59,9 +62,13 @@ class Door:
                 self._drop_one()
                 await asyncio.sleep(_PAUSE_SECONDS)
                 continue
-            self._admit(accepted, str(address[0]))
-            # A connection that waits already would be accepted without a turn of the loop.
-            await asyncio.sleep(0)
+            if _has_left(accepted):
+                accepted.close()
+            else:
+                self._admit(accepted, str(address[0]))
+            # A connection that waits already is accepted without a turn of the loop.
+            if number % _BURST == 0:
+                await asyncio.sleep(0)
 
     def end(self) -> None:
         """Drop every connection that is still open."""
@@ -103,6 +110,16 @@ class Door:
             )
             self._forget(dropped)
             dropped.end()
+
+
+def _has_left(accepted: socket.socket) -> bool:
+    """Whether the client has closed already; whoever does so without end must not cost much."""
+    try:
+        return not accepted.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
 
 
 def _admits(in_force: InForce, opened: asyncio.BaseTransport) -> bool:
