@@ -34,10 +34,33 @@ template struct Expose<&c10::Dispatcher::backendFallbackKernels_, DispatcherFall
 template struct Expose<&c10::Dispatcher::operators_, DispatcherOperators>;
 template struct Expose<&c10::Dispatcher::guard_, DispatcherGuard>;
 
+struct HandleDefinition {
+  friend constexpr auto member(HandleDefinition);
+};
+template struct Expose<&c10::OperatorHandle::operatorDef_, HandleDefinition>;
+
 struct EntryKernels {
   friend constexpr auto member(EntryKernels);
 };
 template struct Expose<&c10::impl::OperatorEntry::kernels_, EntryKernels>;
+
+// What a kernel is called through, boxed and unboxed.
+struct BoxedKernelOf {
+  friend constexpr auto member(BoxedKernelOf);
+};
+struct BoxedFunctionOf {
+  friend constexpr auto member(BoxedFunctionOf);
+};
+struct UnboxedFunctionOf {
+  friend constexpr auto member(UnboxedFunctionOf);
+};
+struct SymUnboxedFunctionOf {
+  friend constexpr auto member(SymUnboxedFunctionOf);
+};
+template struct Expose<&c10::KernelFunction::boxed_kernel_func_, BoxedKernelOf>;
+template struct Expose<&c10::BoxedKernel::boxed_kernel_func_, BoxedFunctionOf>;
+template struct Expose<&c10::KernelFunction::unboxed_kernel_func_, UnboxedFunctionOf>;
+template struct Expose<&c10::KernelFunction::sym_unboxed_kernel_func_, SymUnboxedFunctionOf>;
 
 // Holds the dispatcher's lock for registrations. Never run an operator or Python under it.
 class DispatcherLock {
@@ -69,10 +92,8 @@ class DispatcherLock {
 
   // The operator of that name; null when none is defined.
   c10::impl::OperatorEntry* find(const c10::OperatorName& name) {
-    for (auto& definition : dispatcher_.*member(DispatcherOperators{})) {
-      if (definition.op.operator_name() == name && definition.op.hasSchema()) return &definition.op;
-    }
-    return nullptr;
+    const auto handle = dispatcher_.findSchema(name);
+    return handle.has_value() ? &((*handle).*member(HandleDefinition{}))->op : nullptr;
   }
 
   // The operator's own kernel for `key`, the one that is in force; null when it has none.
