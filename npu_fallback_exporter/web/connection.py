@@ -67,6 +67,11 @@ class Connection(asyncio.Protocol):
         self._deadline: asyncio.TimerHandle | None = None
 
     @property
+    def is_open(self) -> bool:
+        """Whether there is, or was, a transport."""
+        return self._transport is not None
+
+    @property
     def is_answering(self) -> bool:
         """Whether a request is under way."""
         return self._state in {_State.ANSWERING, _State.SENDING}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import logging
 import socket
@@ -48,7 +47,7 @@ class Door:
         self._speak_http = speak_http
         self._in_force = in_force
         self._most = most
-        self._connections: dict[Connection, asyncio.Task[None]] = {}
+        self._connections: set[Connection] = set()
 
     async def accept(self) -> None:
         """Accept until cancelled."""
@@ -83,7 +82,8 @@ class Door:
             client, self._speak_http, lambda opened: _admits(in_force, opened), self._forget
         )
         task = asyncio.create_task(self._open(accepted, connection, in_force.context))
-        self._connections[connection] = task
+        task.add_done_callback(lambda _: self._clear(connection, accepted))
+        self._connections.add(connection)
         connection.open_with(task)
 
     async def _open(
@@ -93,21 +93,27 @@ class Door:
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: connection, accepted, ssl=context, **_handshake_bounds(context)
             )
-        except (Exception, asyncio.CancelledError) as error:
+        except Exception as error:
             # Whatever a client does to its connection is its own loss.
             _log.debug("no connection with %s: %s", connection.client, error)
+
+    def _clear(self, connection: Connection, accepted: socket.socket) -> None:
+        """Leave nothing of a connection that did not open, even if its task never ran."""
+        if not connection.is_open:
+            accepted.close()
             self._forget(connection)
 
     def _forget(self, connection: Connection) -> None:
-        self._connections.pop(connection, None)
+        self._connections.discard(connection)
 
     def _drop_one(self) -> None:
         held = Counter(connection.client for connection in self._connections)
-        with contextlib.suppress(ValueError):  # there is none
-            dropped = max(
-                self._connections,
-                key=lambda c: (not c.is_answering, held[c.client], -c.last_active),
-            )
+        dropped = max(
+            self._connections,
+            key=lambda c: (not c.is_answering, held[c.client], -c.last_active),
+            default=None,
+        )
+        if dropped is not None:
             self._forget(dropped)
             dropped.end()
 
