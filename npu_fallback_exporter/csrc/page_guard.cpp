@@ -1,7 +1,6 @@
 #include "page_guard.h"
 
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,8 +8,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <mutex>
 #include <string>
+
+#include "file_status.h"
 
 namespace nfe {
 namespace {
@@ -24,7 +24,7 @@ struct sigaction previous;
 
 bool was_cut() noexcept {
   struct stat status {};
-  return fstat(guarded_descriptor.load(std::memory_order_relaxed), &status) == 0 &&
+  return file_status(guarded_descriptor.load(std::memory_order_relaxed), &status) == 0 &&
          status.st_size < static_cast<off_t>(sizeof(Page));
 }
 
@@ -97,8 +97,8 @@ void guard_page(const PageFile& file) {
   guarded_descriptor.store(file.descriptor, std::memory_order_relaxed);
   guarded.store(file.page, std::memory_order_release);
   // Once: a second time, a handler that was installed in between would be handed its own signals.
-  static std::once_flag once;
-  std::call_once(once, install);
+  static std::atomic<bool> is_installed{false};
+  if (!is_installed.exchange(true)) install();
 }
 
 void unguard_page() noexcept { guarded.store(nullptr, std::memory_order_release); }

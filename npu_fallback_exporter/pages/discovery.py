@@ -24,7 +24,7 @@ SUFFIX = ".page"
 CARRIED_FILES = {"totals.json": 8 << 20, "armed.json": 1 << 20}
 _CARRIED = "run all exporters of this folder with the same uid, or remove the file"
 _FOLDER = re.compile(r"npu-fallback-([0-9]+)")
-_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - its folders are checked for their owner
+_SHARED_MEMORY = Path("/dev/shm")  # nosec B108 # noqa: S108 - its folders are checked for their owner
 _MOUNTS = Path("/proc/self/mounts")
 
 
