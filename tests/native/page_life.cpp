@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "clock.h"
 #include "counters.h"
 #include "error.h"
 #include "notes.h"
@@ -146,7 +147,8 @@ void worker(const Arguments& arguments) {
   print_path();
 }
 
-// DIR THREADS: counts from many threads until the end of its input.
+// DIR THREADS: counts from many threads until the end of its input, each event 5 us after the one
+// before, which is faster than any fallback.
 void endless(const Arguments& arguments) {
   open_page(arguments[0]);
   print_path();
@@ -154,7 +156,11 @@ void endless(const Arguments& arguments) {
   std::vector<std::thread> running;
   for (std::uint64_t thread = 0; thread < number(arguments[1]); ++thread) {
     running.emplace_back([&] {
-      while (!stop) count(0);
+      while (!stop) {
+        count(0);
+        for (const std::uint64_t until = monotonic_ns() + 5'000; monotonic_ns() < until;) {
+        }
+      }
     });
   }
   wait_for_a_line();
