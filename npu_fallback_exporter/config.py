@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from npu_fallback_exporter.errors import ConfigError
+from npu_fallback_exporter.op_names import globs
 
 #: The page has room for this many distinct operators beside ``__other__``.
 MAX_OPS_LIMIT = 511
@@ -59,11 +60,6 @@ _STRICT_SWITCHES = {
 }
 
 
-#: Fixed names whose features are not in this version: their values are checked all the same.
-_NOT_READ_YET = {
-    "NPU_FALLBACK_CALL_SITES": ("0", "1"),
-}
-
 
 def parse_mode(text: str, variable: str = "NPU_FALLBACK_MODE") -> Mode:
     """Return the mode that ``text`` names.
@@ -93,6 +89,7 @@ class ServerSettings:
         group: id of the group that may read the pages; ``None`` for none.
         max_ops: distinct operators kept apart in this process.
         track: how much is watched.
+        call_sites: whether Python frames and arguments of first sights are recorded.
         hook_path: folder of prebuilt hooks; ``None`` for the usual places.
         vendor_refuses: torch_npu's own switch says that it refuses every fallback.
         complaints: one line per value that is not accepted (its default is used instead) and per
@@ -107,6 +104,7 @@ class ServerSettings:
     group: int | None = None
     max_ops: int = 256
     track: Track = Track.ALL
+    call_sites: bool = True
     hook_path: Path | None = None
     vendor_refuses: bool = False
     mode_error: ConfigError | None = None
@@ -118,8 +116,6 @@ class ServerSettings:
         reader = _Reader(environ)
         mode, source, mode_error = reader.mode()
         wanted = reader.wanted()
-        for variable, accepted in _NOT_READ_YET.items():
-            reader.choice(variable, accepted)
         return cls(
             wanted=wanted,
             mode=mode,
@@ -129,6 +125,7 @@ class ServerSettings:
             group=reader.group(),
             max_ops=reader.whole_number("NPU_FALLBACK_MAX_OPS", 256, 1, MAX_OPS_LIMIT),
             track=Track[reader.choice("NPU_FALLBACK_TRACK", ("all", "fallbacks")).upper()],
+            call_sites=reader.choice("NPU_FALLBACK_CALL_SITES", ("1", "0")) == "1",
             hook_path=reader.folder("NPU_FALLBACK_HOOK_PATH"),
             vendor_refuses=_vendor_switch(environ),
             mode_error=mode_error,
@@ -137,23 +134,9 @@ class ServerSettings:
 
 
 def allow_patterns(text: str) -> tuple[str, ...]:
-    """Split a comma-separated allow-list; Python names stand for the operators they name.
-
-    ``torch.isin`` becomes the globs ``aten::isin`` and ``aten::isin.*``; ``torch.linalg.inv`` the
-    same of ``aten::linalg_inv``.
-    """
-    patterns: list[str] = []
-    for item in (part.strip() for part in text.split(",")):
-        if item.startswith("torch."):
-            *modules, name = item.split(".")[1:]
-            prefix = f"{modules[-1]}_" if modules and modules[-1] in _PREFIXED_MODULES else ""
-            patterns += [f"aten::{prefix}{name}", f"aten::{prefix}{name}.*"]
-        elif item:
-            patterns.append(item)
-    return tuple(patterns)
-
-
-_PREFIXED_MODULES = ("fft", "linalg", "special")
+    """Split a comma-separated allow-list; names stand for operators as in ``op_names``."""
+    items = (part.strip() for part in text.split(","))
+    return tuple(glob for item in items if item for glob in globs(item))
 
 
 def _vendor_switch(environ: Mapping[str, str]) -> bool:

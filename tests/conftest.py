@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import sys
 
 import pytest
@@ -21,6 +22,7 @@ _THEIR_OWN_WARNINGS = (
     "ignore:TypedStorage is deprecated:UserWarning",
     "ignore:torch_npu.npu_gru is deprecated:UserWarning",
     "ignore:dynamo_pgo force disabled:UserWarning",
+    "ignore:triton-ascend is not installed:UserWarning",
     "ignore:`torch.jit.:DeprecationWarning",
     "ignore:`isinstance.treespec, LeafSpec:FutureWarning",
 )
@@ -28,11 +30,13 @@ _THEIR_OWN_WARNINGS = (
 collect_ignore_glob = (
     []
     if importlib.util.find_spec("torch_npu") is not None
-    else ["test_cann_sim_*.py", "test_hook_*.py", "test_tracker_*.py"]
+    else ["test_cann_sim_*.py", "test_hook_*.py", "test_tracker_*.py", "test_boundary_in_*.py"]
 )
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell ignores SIGINT for what it runs in the background, and children inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for warning in _THEIR_OWN_WARNINGS:
         config.addinivalue_line("filterwarnings", warning)
     if not _wants_simulation():

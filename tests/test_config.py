@@ -108,7 +108,7 @@ def test_the_hook_is_wanted_as_the_two_variables_say(hook: str, mode: str, wante
         ("NPU_FALLBACK_DIR", "here", "NPU_FALLBACK_DIR='here' is ignored: set it to an absolute"),
         ("NPU_FALLBACK_HOOK_PATH", "./x", "NPU_FALLBACK_HOOK_PATH='./x' is ignored"),
         ("NPU_FALLBACK_TRACK", "some", "NPU_FALLBACK_TRACK='some' is ignored: set it to all or"),
-        ("NPU_FALLBACK_CALL_SITES", "no", "NPU_FALLBACK_CALL_SITES='no' is ignored: set it to 0"),
+        ("NPU_FALLBACK_CALL_SITES", "no", "NPU_FALLBACK_CALL_SITES='no' is ignored: set it to 1"),
         ("TORCH_NPU_CPU_FALLBACK", "no", "TORCH_NPU_CPU_FALLBACK='no' is ignored: set it to 0"),
     ],
 )
@@ -152,14 +152,15 @@ def test_torch_npus_switch_is_read_as_torch_npu_reads_it(value: str, refuses: bo
     assert read(TORCH_NPU_FALLBACK_CPU_DISABLE=value).vendor_refuses is refuses
 
 
-def test_an_allow_list_takes_globs_and_python_names() -> None:
+def test_an_allow_list_takes_operators_globs_and_python_names() -> None:
     assert allow_patterns("torchvision::nms, aten::isin*,,torch.isin,torch.linalg.inv") == (
         "torchvision::nms",
+        "torchvision::nms.*",
         "aten::isin*",
         "aten::isin",
         "aten::isin.*",
-        "aten::linalg_inv",
-        "aten::linalg_inv.*",
+        "aten::linalg_inv_ex",
+        "aten::linalg_inv_ex.*",
     )
 
 

@@ -195,7 +195,7 @@ print(nfe.install())
 
 
 def test_wrong_values_are_told_and_their_defaults_used(tmp_path: Path) -> None:
-    wrong = {"NPU_FALLBACK_HOOK": "yes", "NPU_FALLBACK_TRACK": "x", "NPU_FALLBACK_MAX_OPS": "many"}
+    wrong = {"NPU_FALLBACK_HOOK": "yes", "NPU_FALLBACK_MAX_OPS": "many", "NPU_FALLBACK_TRACK": "x"}
     done = run_python(ONE_EVENT, on(tmp_path, NPU_FALLBACK_MODE="observe") | wrong)
     assert done.stdout.strip() == "1"
     told = [line.split("'")[0] for line in done.own_lines]

@@ -1,11 +1,14 @@
-"""``build-hook``: compile the native hook for the PyTorch of this environment."""
+"""``build-hook``: compile the native hook for the PyTorch of this environment.
+
+The library that watches the driver boundary is compiled beside it.
+"""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from npu_fallback_exporter.instrument.build import build
+from npu_fallback_exporter.instrument.build import build, build_boundary
 
 HELP = "compile the native hook for the PyTorch of this environment"
 EXAMPLE = "npu-fallback-exporter build-hook"
@@ -24,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compile, and print where the hook is."""
+    """Compile, and print where the hook is, then the boundary library."""
     print(build(args.output, force=args.force))
+    print(build_boundary(args.output, force=args.force))
     return 0

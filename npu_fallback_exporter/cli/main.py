@@ -21,6 +21,7 @@ VERBS = (
     "run",
     "demo",
     "build-hook",
+    "repro",
 )
 
 _EXIT_FAILURE = 1

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 
 from ..errors import BuildError, ConfigError
+from ..launch.boundary_preload import with_boundary
 from ..launch.children import start_bound
 from ..launch.hook_ready import build_hook, hook_is_built
 from ..launch.supervisor import CommandError, Supervisor
@@ -46,13 +47,15 @@ def run(args: argparse.Namespace) -> int:
         _say("no command given: put it after --, as in " + EXAMPLE)
         return _USAGE_ERROR
     environ = {"NPU_FALLBACK_HOOK": "1", **os.environ}
+    watched: Mapping[str, str] = environ
     if environ["NPU_FALLBACK_HOOK"] != "0":
         _see_to_the_hook(environ)
+        watched = _watch_the_boundary(environ)
     supervisor = Supervisor(on_helper_end=_tell_sidecar_ended)
     try:
         return supervisor.run(
             command,
-            environ,
+            watched,
             None if args.no_serve else lambda: _start_sidecar(args.listen_address, environ),
         )
     except CommandError as error:
@@ -68,6 +71,15 @@ def _see_to_the_hook(environ: Mapping[str, str]) -> None:
             build_hook(environ)
     except BuildError as error:
         _say(str(error))
+
+
+def _watch_the_boundary(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Preload the boundary library. Without it, copies at the driver are not counted."""
+    try:
+        return with_boundary(environ)
+    except BuildError as error:
+        _say(str(error))
+        return environ
 
 
 def _start_sidecar(address: str | None, environ: Mapping[str, str]) -> subprocess.Popen[str]:

@@ -12,23 +12,11 @@
 #include "clock.h"
 #include "counters.h"
 #include "dispatcher_access.h"
+#include "first_sight.h"
 #include "page_writer.h"
 #include "policy.h"
 
 namespace nfe {
-
-struct KernelFunctionAddress {
-  friend constexpr auto member(KernelFunctionAddress);
-};
-template struct Expose<&c10::KernelFunction::unboxed_kernel_func_, KernelFunctionAddress>;
-struct BoxedKernelOf {
-  friend constexpr auto member(BoxedKernelOf);
-};
-template struct Expose<&c10::KernelFunction::boxed_kernel_func_, BoxedKernelOf>;
-struct BoxedFunctionAddress {
-  friend constexpr auto member(BoxedFunctionAddress);
-};
-template struct Expose<&c10::BoxedKernel::boxed_kernel_func_, BoxedFunctionAddress>;
 
 namespace {
 
@@ -60,9 +48,9 @@ const char* library_of(const void* address) {
 // Whether a kernel's code lies in torch_npu's own libraries. A kernel of ours stands for the one of
 // torch_npu's that it was exchanged for (tracker.cpp).
 bool is_vendor_code(const c10::KernelFunction& kernel) {
-  const void* address = kernel.*member(KernelFunctionAddress{});
+  const void* address = kernel.*member(UnboxedFunctionOf{});
   if (address == nullptr) {
-    const auto boxed = (kernel.*member(BoxedKernelOf{})).*member(BoxedFunctionAddress{});
+    const auto boxed = (kernel.*member(BoxedKernelOf{})).*member(BoxedFunctionOf{});
     address = reinterpret_cast<const void*>(boxed);
   }
   const char* const path = library_of(address);
@@ -127,6 +115,14 @@ void set_listed_operators(const char* names) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     if (end != 0) listed.emplace(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+}
+
+void for_each_listed_operator(const std::function<void(const c10::OperatorName&)>& visit) {
+  for (const std::string& name : listed_operators()) {
+    const std::size_t dot = name.find('.');
+    const bool has_overload = dot != std::string::npos;
+    visit({name.substr(0, dot), has_overload ? name.substr(dot + 1) : std::string()});
   }
 }
 
@@ -231,6 +227,9 @@ std::uint64_t finish_operator(OpStack& stack, OpFrame& frame) {
   cost.host_is_measured = true;
   count_event(slot, cost);
   page->header.last_seen_ns.store(now, std::memory_order_relaxed);
+  FirstSight sight(record, Kind::kExplicitKernel, writer.generation(), *frame.schema,
+                   frame.arguments);
+  sight.tell(slot, frame.npu, cost, kExplicitReason);
   tell_unlisted_in_strict_mode(record, writer.generation());
   return cost.duration_ns;
 }

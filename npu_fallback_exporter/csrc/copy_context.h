@@ -1,6 +1,10 @@
 // On whose behalf a copy between host and device happens, and what an operator's copies mean.
 #pragma once
 
+#include <ATen/core/operator_name.h>
+
+#include <functional>
+
 #include "op_stack.h"
 #include "op_table.h"
 #include "page_layout.h"
@@ -47,5 +51,11 @@ std::uint64_t finish_operator(OpStack& stack, OpFrame& frame);
 
 // Operators of the product's table, one full name per line. Call before arming.
 void set_listed_operators(const char* names);
+
+// Calls `visit(name)` for each of them.
+void for_each_listed_operator(const std::function<void(const c10::OperatorName&)>& visit);
+
+// Why an operator with an NPU kernel runs on the host.
+inline constexpr char kExplicitReason[] = "its NPU kernel computes on the host here";
 
 }  // namespace nfe

@@ -39,6 +39,24 @@ struct EntryKernels {
 };
 template struct Expose<&c10::impl::OperatorEntry::kernels_, EntryKernels>;
 
+// What a kernel is called through, boxed and unboxed.
+struct BoxedKernelOf {
+  friend constexpr auto member(BoxedKernelOf);
+};
+struct BoxedFunctionOf {
+  friend constexpr auto member(BoxedFunctionOf);
+};
+struct UnboxedFunctionOf {
+  friend constexpr auto member(UnboxedFunctionOf);
+};
+struct SymUnboxedFunctionOf {
+  friend constexpr auto member(SymUnboxedFunctionOf);
+};
+template struct Expose<&c10::KernelFunction::boxed_kernel_func_, BoxedKernelOf>;
+template struct Expose<&c10::BoxedKernel::boxed_kernel_func_, BoxedFunctionOf>;
+template struct Expose<&c10::KernelFunction::unboxed_kernel_func_, UnboxedFunctionOf>;
+template struct Expose<&c10::KernelFunction::sym_unboxed_kernel_func_, SymUnboxedFunctionOf>;
+
 // Holds the dispatcher's lock for registrations. Never run an operator or Python under it.
 class DispatcherLock {
  public:

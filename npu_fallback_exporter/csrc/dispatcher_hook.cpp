@@ -10,10 +10,12 @@
 #include "counters.h"
 #include "dispatcher_access.h"
 #include "event_bytes.h"
+#include "first_sight.h"
 #include "page_writer.h"
 #include "op_stack.h"
 #include "policy.h"
 #include "refusal.h"
+#include "summary.h"
 
 namespace nfe {
 namespace {
@@ -38,18 +40,18 @@ OpRecord& record_of(const c10::OperatorHandle& op, Page& page) {
   return *added;
 }
 
-// The first event of an op in this process, told after the operator so that nothing of it waits.
-void tell_first_event(OpRecord& record, std::uint32_t generation, std::uint32_t npu,
-                      const EventCost& cost) {
-  if (record.seen_in.exchange(generation, std::memory_order_relaxed) == generation) return;
+constexpr char kReason[] = "no NPU kernel is registered";
+
+// Where nothing can be counted, what is refused is refused all the same.
+void refuse_uncounted(const c10::OperatorHandle& op) {
+  const std::string name = c10::toString(op.operator_name());
+  if (is_refused(name)) refuse(name, Kind::kDispatcher, 0, kReason);
+}
+
+void tell_summary(const Page& page, std::uint64_t now_ns) {
   if (Policy::instance().mode() == Mode::kObserve) return;
-  std::fprintf(stderr,
-               "npu-fallback-exporter: %s ran on the CPU (kind dispatcher, npu:%u, %llu bytes to "
-               "the host, %llu back, %.3f ms): no NPU kernel is registered; told once per op\n",
-               record.full_name().c_str(), npu,
-               static_cast<unsigned long long>(cost.bytes[0]),
-               static_cast<unsigned long long>(cost.bytes[1]),
-               static_cast<double>(cost.duration_ns) / 1e6);
+  const auto line = Summary::at_event(page, now_ns);
+  if (line.has_value()) std::fprintf(stderr, "%s\n", line->c_str());
 }
 
 // The fallback on the thread's operator stack, so that copies inside it are known as its own.
@@ -97,7 +99,9 @@ void counting_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
   const c10::KernelFunction& previous = *previous_fallback.load(std::memory_order_acquire);
   PageWriter& writer = PageWriter::instance();
   Page* page = writer.page();
-  if (page == nullptr || !is_armed.load(std::memory_order_relaxed)) {
+  const bool armed = is_armed.load(std::memory_order_relaxed);
+  if (page == nullptr || !armed) {
+    if (armed) refuse_uncounted(op);
     previous.callBoxed(op, keys, stack);
     return;
   }
@@ -106,7 +110,8 @@ void counting_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
     return *OpTable::instance().slot_for(page, writer.generation(), record, Kind::kDispatcher, npu);
   };
   EventBytes bytes(record, op.schema().arguments().size(), *stack);
-  refuse_dispatcher_fallback(record, bytes.npu());
+  refuse_unless_allowed(record, Kind::kDispatcher, bytes.npu(), kReason);
+  FirstSight sight(record, Kind::kDispatcher, writer.generation(), op.schema(), *stack);
   EventCost cost;
   FallbackFrame frame(op.schema());
   const std::uint64_t begin = monotonic_ns();
@@ -121,9 +126,11 @@ void counting_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
   cost.duration_ns = end - begin;
   frame.finish(*page, end, cost);
   cost.bytes = bytes.finish(record, op.schema().returns().size(), *stack);
-  count_event(slot(bytes.npu()), cost);
+  Slot& counted = slot(bytes.npu());
+  count_event(counted, cost);
   page->header.last_seen_ns.store(end, std::memory_order_relaxed);
-  tell_first_event(record, writer.generation(), bytes.npu(), cost);
+  sight.tell(counted, bytes.npu(), cost, kReason);
+  tell_summary(*page, end);
 }
 
 // Exchanges the fallback and lets every operator that ends in it see the new one. Reading threads

@@ -10,10 +10,14 @@
 #include <utility>
 #include <vector>
 
+#include "call_site.h"
 #include "copy_context.h"
 #include "dispatcher_hook.h"
 #include "error.h"
+#include "first_sight.h"
+#include "forbid_scope.h"
 #include "layout_json.h"
+#include "notes.h"
 #include "page_writer.h"
 #include "policy.h"
 #include "tracker.h"
@@ -66,14 +70,20 @@ nfe::PageConfig page_config(const nfe_config& config) {
   return page;
 }
 
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    if (end != 0) lines.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
 std::vector<nfe::Policy::Rule> parse_rules(const std::string& text) {
-  std::string_view lines = text;
   std::vector<nfe::Policy::Rule> rules;
-  while (!lines.empty()) {
-    const std::size_t end = std::min(lines.find('\n'), lines.size());
-    const std::string_view line = lines.substr(0, end);
-    if (line.size() > 1) rules.push_back({std::string(line.substr(1)), line.front() == '+'});
-    lines.remove_prefix(std::min(end + 1, lines.size()));
+  for (const std::string& line : lines_of(text)) {
+    if (line.size() > 1) rules.push_back({line.substr(1), line.front() == '+'});
   }
   return rules;
 }
@@ -131,6 +141,30 @@ int nfe_set_policy(std::uint32_t mode, std::uint32_t source, const char* rules, 
     nfe::PageWriter::instance().set_mode(static_cast<nfe::Mode>(mode),
                                          static_cast<nfe::ModeSource>(source));
   });
+}
+
+int nfe_forbid_enter(const char* allowed, char* error, std::size_t error_bytes) noexcept {
+  return guarded(error, error_bytes, [&] { nfe::ForbidScope::enter(lines_of(text(allowed))); });
+}
+
+int nfe_forbid_leave() noexcept { return nfe::ForbidScope::leave() ? 0 : -1; }
+
+void nfe_set_call_sites(std::int32_t record, nfe_sight_callback callback) noexcept {
+  nfe::FirstSight::record_call_sites(record != 0);
+  nfe::CallSites::instance().set_callback(callback);
+}
+
+void nfe_look_again() noexcept { nfe::FirstSight::look_again(); }
+
+int nfe_append_note(std::uint32_t generation, std::uint32_t type, std::uint32_t op_row,
+                    std::uint64_t unix_ns, std::int32_t is_first, const char* text) noexcept {
+  nfe::PageWriter& writer = nfe::PageWriter::instance();
+  nfe::Page* const page = writer.page();
+  if (page == nullptr || writer.generation() != generation) return -1;
+  const bool done = nfe::append_note(
+      *page, static_cast<nfe::NoteType>(type), static_cast<std::uint16_t>(op_row), unix_ns, text,
+      is_first != 0 ? 0 : nfe::kNoteReserve);
+  return done ? 0 : -1;
 }
 
 std::size_t nfe_page_path(char* path, std::size_t path_bytes) noexcept {

@@ -1,11 +1,23 @@
 #include "kernel_exchange.h"
 
-#include <utility>
-
 namespace nfe {
+namespace {
+
+// `kernel` with the functions of `ours`. What it keeps of its own, the functor, is handed to our
+// functions, which do not look at it. So a thread that reads a table entry while it changes finds
+// in each of its words either the old function or ours, and calls it with what belongs to it.
+c10::KernelFunction with_functions_of(const c10::KernelFunction& ours, c10::KernelFunction kernel) {
+  (kernel.*member(BoxedKernelOf{})).*member(BoxedFunctionOf{}) =
+      (ours.*member(BoxedKernelOf{})).*member(BoxedFunctionOf{});
+  kernel.*member(UnboxedFunctionOf{}) = ours.*member(UnboxedFunctionOf{});
+  kernel.*member(SymUnboxedFunctionOf{}) = ours.*member(SymUnboxedFunctionOf{});
+  return kernel;
+}
+
+}  // namespace
 
 bool KernelExchange::exchange(DispatcherLock& dispatcher, const c10::OperatorName& name,
-                              c10::DispatchKey key, c10::KernelFunction ours) {
+                              c10::DispatchKey key, const c10::KernelFunction& ours) {
   c10::impl::OperatorEntry* const entry = dispatcher.find(name);
   c10::impl::AnnotatedKernel* const place =
       entry == nullptr ? nullptr : dispatcher.kernel(*entry, key);
@@ -14,7 +26,7 @@ bool KernelExchange::exchange(DispatcherLock& dispatcher, const c10::OperatorNam
   key_ = key;
   place_ = place;
   previous_ = new c10::KernelFunction(place->kernel);
-  place->kernel = std::move(ours);
+  place->kernel = with_functions_of(ours, place->kernel);
   dispatcher.update(*entry, key);
   return true;
 }

@@ -14,10 +14,11 @@ namespace nfe {
 
 class KernelExchange {
  public:
-  // Puts `ours` in the place of the operator's kernel for `key`. False: the operator is not
+  // Puts `ours`, made from plain functions, in the place of the operator's kernel for `key`, while
+  // other threads may be calling it. False: the operator is not
   // defined, or has no kernel of its own there.
   bool exchange(DispatcherLock& dispatcher, const c10::OperatorName& name, c10::DispatchKey key,
-                c10::KernelFunction ours);
+                const c10::KernelFunction& ours);
 
   // Puts back what was there, unless its registration is gone.
   void restore(DispatcherLock& dispatcher);

@@ -8,9 +8,11 @@
 #pragma once
 
 #include <ATen/core/function_schema.h>
+#include <ATen/core/ivalue.h>
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "op_table.h"
 #include "page_layout.h"
@@ -35,6 +37,7 @@ struct OpFrame {
   bool has_copies = false;            // `copies` means something
   std::uint32_t npu = 0;              // of the first copy
   CopyTally copies;
+  std::vector<c10::IValue> arguments;  // listed_kernels.h; empty: not known
 };
 
 class OpStack {

@@ -40,6 +40,7 @@ struct OpRecord {
   std::array<std::array<std::atomic<std::uint64_t>, kRememberedNpus>, kKinds> remembered{};
   std::atomic<std::uint32_t> overflowed_in{0};  // generation in which it was counted as overflow
   std::atomic<std::uint32_t> seen_in{0};        // generation in which its first event was reported
+  std::atomic<std::uint64_t> looks{0};          // first_sight.h
 };
 
 class OpTable {
@@ -72,6 +73,15 @@ class OpTable {
     record->overload = overload;
     fill(*record);
     return publish(record);
+  }
+
+  // Calls `visit(record)` for every operator seen so far.
+  template <typename Visit>
+  void for_each(Visit visit) {
+    for (std::atomic<OpRecord*>& entry : entries_) {
+      OpRecord* const record = entry.load(std::memory_order_acquire);
+      if (record != nullptr) visit(*record);
+    }
   }
 
   // The slot to count in; never null. Slots that do not fit are those of op __other__.

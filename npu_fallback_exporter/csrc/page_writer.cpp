@@ -7,10 +7,13 @@
 #include <mutex>
 #include <new>
 
+#include "boundary_link.h"
 #include "clock.h"
 #include "error.h"
+#include "notes.h"
 #include "op_table.h"
 #include "policy.h"
+#include "summary.h"
 
 namespace nfe {
 namespace {
@@ -40,6 +43,8 @@ void PageWriter::in_forked_child() noexcept {
   new (&slow_path_mutex()) std::mutex;
   OpTable::instance().in_forked_child();
   Policy::instance().in_forked_child();
+  notes_in_forked_child();
+  Summary::in_forked_child();
   if (writer.file_.page == nullptr) return;
   writer.page_.store(nullptr, std::memory_order_release);
   ++writer.generation_;
@@ -69,6 +74,7 @@ void PageWriter::publish(PageFile file) noexcept {
   file_.page->shards[0].device_allocations.fetch_add(
       without_page_.device_allocations.exchange(0, std::memory_order_relaxed),
       std::memory_order_relaxed);
+  attach_boundary(*file_.page);
 }
 
 void PageWriter::show_watched(Page& page) noexcept {

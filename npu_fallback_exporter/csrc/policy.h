@@ -24,6 +24,9 @@ class Policy {
     bool allow = true;    // else: block, in every mode
   };
 
+  // Who refuses an operator: the mode, or a rule that blocks it.
+  enum class Refusal { kNone, kMode, kRule };
+
   static Policy& instance();
 
   // Where several rules match, the last one decides.
@@ -38,12 +41,16 @@ class Policy {
     return decide(record);
   }
 
+  // Who refuses the operator of that name now. Slow: for error texts, and where nothing is counted.
+  Refusal refusal(const std::string& op);
+
   // Only for the fork handler.
   void in_forked_child() noexcept;
 
  private:
   Policy();
   bool decide(OpRecord& record);
+  Refusal refusal_locked(const std::string& op) const;
 
   std::atomic<Mode> mode_{Mode::kWarn};
   std::atomic<std::uint32_t> version_{1};

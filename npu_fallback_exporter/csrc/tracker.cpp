@@ -13,8 +13,8 @@
 #include "clock.h"
 #include "copy_context.h"
 #include "counters.h"
-#include "dispatcher_hook.h"
 #include "kernel_exchange.h"
+#include "listed_kernels.h"
 #include "op_stack.h"
 #include "page_writer.h"
 #include "refusal.h"
@@ -80,6 +80,7 @@ void leave(const at::RecordFunction& function, at::ObserverContext*) {
     OpFrame& frame = stack.at(stack.depth());
     event_ns = frame.nested_event_ns;
     if (frame.has_copies) event_ns = std::max(event_ns, finish_operator(stack, frame));
+    if (!frame.arguments.empty()) frame.arguments.clear();
   }
   stack.pop();
   if (event_ns != 0 && stack.top() != nullptr) stack.top()->nested_event_ns += event_ns;
@@ -95,7 +96,7 @@ KernelExchange foreach_copy_kernel;
 void refuse_if_listed(OpFrame* owner, std::uint32_t npu) {
   if (owner == nullptr || owner->is_fallback) return;
   OpRecord& record = record_of_frame(*owner->schema);
-  if (record.listed) refuse_explicit_kernel(record, npu);
+  if (record.listed) refuse_unless_allowed(record, Kind::kExplicitKernel, npu, kExplicitReason);
 }
 
 // Direction, device and size of a copy; false when it stays on its side.
@@ -231,39 +232,6 @@ void restore_syncs(DispatcherLock& dispatcher, std::index_sequence<Indices...>) 
   (sync_kernel<Indices>().restore(dispatcher), ...);
 }
 
-// --- explicit kernels that torch_npu's own switch refuses ---------------------------------------
-
-KernelExchange sparse_sum_kernel;
-KernelExchange sparse_prod_kernel;
-
-// They check the switch before they copy, so their refusal shows in no copy.
-template <KernelExchange& Exchange>
-at::Tensor watching_vendor_switch(c10::DispatchKeySet keys, const at::Tensor& self,
-                                  at::IntArrayRef dimensions, bool keep,
-                                  std::optional<at::ScalarType> type) {
-  try {
-    return Exchange.previous()
-        .call<at::Tensor, const at::Tensor&, at::IntArrayRef, bool, std::optional<at::ScalarType>>(
-            Exchange.op(), keys, self, dimensions, keep, type);
-  } catch (...) {
-    if (DispatcherHook::vendor_refuses()) {
-      count_blocked_explicit_kernel(record_of_frame(Exchange.op().schema()),
-                                    static_cast<std::uint32_t>(self.device().index()));
-    }
-    throw;
-  }
-}
-
-void exchange_sparse_reductions(DispatcherLock& dispatcher) {
-  constexpr c10::DispatchKey kSparseCsr = c10::DispatchKey::SparseCsrPrivateUse1;
-  sparse_sum_kernel.exchange(dispatcher, {"aten::_sparse_csr_sum", "dim_dtype"}, kSparseCsr,
-                             c10::KernelFunction::makeFromUnboxedFunction(
-                                 TORCH_FN((watching_vendor_switch<sparse_sum_kernel>))));
-  sparse_prod_kernel.exchange(dispatcher, {"aten::_sparse_csr_prod", "dim_dtype"}, kSparseCsr,
-                              c10::KernelFunction::makeFromUnboxedFunction(
-                                  TORCH_FN((watching_vendor_switch<sparse_prod_kernel>))));
-}
-
 }  // namespace
 
 void Tracker::arm() {
@@ -276,7 +244,7 @@ void Tracker::arm() {
         dispatcher, {"aten::_foreach_copy_", ""}, kNpu,
         c10::KernelFunction::makeFromUnboxedFunction(TORCH_FN(counting_foreach_copy)));
     exchange_syncs(dispatcher);
-    exchange_sparse_reductions(dispatcher);
+    ListedKernels::exchange(dispatcher);
   }
   callback = at::addGlobalCallback(
       at::RecordFunctionCallback(&enter, &leave).scopes({at::RecordScope::FUNCTION}));
@@ -289,8 +257,7 @@ void Tracker::disarm() {
   DispatcherLock dispatcher;
   copy_kernel.restore(dispatcher);
   foreach_copy_kernel.restore(dispatcher);
-  sparse_sum_kernel.restore(dispatcher);
-  sparse_prod_kernel.restore(dispatcher);
+  ListedKernels::restore(dispatcher);
   restore_syncs(dispatcher, std::make_index_sequence<kIndex + 1>{});
 }
 

@@ -15,7 +15,8 @@ from typing import NoReturn
 import npu_fallback_exporter
 from npu_fallback_exporter.config import Mode, ModeSource, ServerSettings, parse_mode
 from npu_fallback_exporter.errors import ArmError, NpuFallbackError
-from npu_fallback_exporter.instrument.hook import Hook, HookConfig, load
+from npu_fallback_exporter.instrument import call_sites
+from npu_fallback_exporter.instrument.hook import Hook, HookConfig, Rule, load
 from npu_fallback_exporter.instrument.import_watch import forget, when_imported
 from npu_fallback_exporter.pages.arm_failure import record
 from npu_fallback_exporter.pages.discovery import default_folder
@@ -27,6 +28,10 @@ _LOCK = threading.RLock()
 class _State:
     hook: Hook | None = None
     wanted = False  # install() was called, and uninstall() was not since
+    failed = False  # it is wanted, and cannot be armed
+    settings: ServerSettings | None = None
+    mode: Mode | None = None  # set by install(mode=...) or set_mode()
+    rules: tuple[Rule, ...] = ()  # set by set_op_policy(), oldest first
 
 
 def install(mode: str | None = None) -> bool:
@@ -53,23 +58,28 @@ def install(mode: str | None = None) -> bool:
         if _State.wanted and chosen is None:
             return is_armed()
         _State.wanted = True
-        settings = ServerSettings.from_environ(os.environ)
+        _State.failed = False
+        _State.mode = chosen if chosen is not None else _State.mode
+        settings = _State.settings = ServerSettings.from_environ(os.environ)
         for complaint in settings.complaints:
             _LOG.error("npu-fallback-exporter: %s", complaint)
         if importlib.util.find_spec("torch_npu") is None:
-            _fail(_no_torch_npu(), settings, chosen)
+            _fail(_no_torch_npu(), settings)
             return False
-        when_imported("torch_npu", lambda: _arm(settings, chosen))
+        when_imported("torch_npu", lambda: _arm(settings))
         return is_armed()
 
 
 def uninstall() -> None:
     """Stop counting and leave the dispatcher exactly as it was; idempotent.
 
-    What was counted stays in the page. Threads inside a fallback finish undisturbed.
+    What was counted stays in the page. Threads inside a fallback finish undisturbed. Mode and rules
+    that were set at run time are forgotten.
     """
     with _LOCK:
         _State.wanted = False
+        _State.mode = None
+        _State.rules = ()
         forget("torch_npu")
         if _State.hook is not None:
             _State.hook.disarm()
@@ -85,6 +95,44 @@ def hook() -> Hook | None:
     return _State.hook
 
 
+def change_policy(mode: Mode | None, rules: tuple[Rule, ...]) -> None:
+    """Set the mode, add rules, or both; they hold as soon as the hook is armed.
+
+    Raises:
+        ArmError: nothing is armed here or about to be, so that nothing would come of it.
+    """
+    with _LOCK:
+        if not _State.wanted or _State.failed:
+            raise not_armed("the fallback policy cannot be changed")
+        _State.mode = mode if mode is not None else _State.mode
+        _State.rules += rules
+        if is_armed():
+            _apply_policy()
+
+
+def not_armed(what: str) -> ArmError:
+    """Return the error of something that needs an armed process."""
+    return ArmError(
+        "not_armed",
+        f"{what}: fallbacks are not watched in this process",
+        "call npu_fallback_exporter.install() first, and see that it returns True",
+    )
+
+
+def _apply_policy() -> None:
+    hook, settings = _State.hook, _State.settings
+    assert hook is not None  # noqa: S101 - callers have checked
+    assert settings is not None  # noqa: S101
+    mode, source = settings.mode, settings.mode_source
+    if _State.mode is not None:
+        mode, source = _State.mode, ModeSource.API
+    if mode is None:
+        assert settings.mode_error is not None  # noqa: S101 - how ServerSettings is made
+        raise _mode_failure(settings.mode_error)
+    allowed = tuple(Rule(glob, allow=True) for glob in settings.allow)
+    hook.set_policy(mode, source, allowed + _State.rules)
+
+
 def _no_torch_npu() -> ArmError:
     return ArmError(
         "torch_npu",
@@ -93,24 +141,20 @@ def _no_torch_npu() -> ArmError:
     )
 
 
-def _arm(settings: ServerSettings, chosen: Mode | None) -> None:
+def _arm(settings: ServerSettings) -> None:
     """Arm now; torch_npu is imported. Raises only what strict mode must raise."""
     with _LOCK:
         if not _State.wanted:
             return
         try:
-            mode, source = settings.mode, settings.mode_source
-            if chosen is not None:
-                mode, source = chosen, ModeSource.API
-            if mode is None:
-                assert settings.mode_error is not None  # noqa: S101 - how ServerSettings is made
+            if _State.mode is None and settings.mode_error is not None:
                 raise _mode_failure(settings.mode_error)
-            hook = load(settings.hook_path)
-            hook.set_policy(mode, source, settings.allow)
+            hook = _State.hook = load(settings.hook_path)
+            _apply_policy()
+            call_sites.record(hook, wanted=settings.call_sites)
             hook.arm(_hook_config(settings))
-            _State.hook = hook
         except Exception as error:  # whatever it is, it is not the server's fault
-            _fail(error, settings, chosen)
+            _fail(error, settings)
 
 
 def _mode_failure(error: NpuFallbackError) -> ArmError:
@@ -173,14 +217,15 @@ def _vendor_has_switch() -> bool:
         return False
 
 
-def _fail(error: Exception, settings: ServerSettings, chosen: Mode | None) -> None:
+def _fail(error: Exception, settings: ServerSettings) -> None:
     """Say once why the hook is not armed, count it, and keep what strict mode promised."""
+    _State.failed = True
     failure = (
         error
         if isinstance(error, ArmError)
         else ArmError("other", f"{type(error).__name__}: {error}", "report it with this line")
     )
-    mode = chosen if chosen is not None else settings.mode
+    mode = _State.mode if _State.mode is not None else settings.mode
     strict = mode is None or mode is Mode.STRICT
     consequence = "the first use of the NPU will raise" if strict else "nothing is counted"
     _LOG.error("npu-fallback-exporter: not armed, %s: %s", consequence, failure)

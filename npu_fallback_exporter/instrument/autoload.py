@@ -16,9 +16,12 @@ from npu_fallback_exporter.config import ServerSettings
 def activate() -> None:
     """Arm this process if its environment asks for it."""
     try:
-        if ServerSettings.from_environ(os.environ).wanted:
+        settings = ServerSettings.from_environ(os.environ)
+        if settings.wanted:
             from npu_fallback_exporter.instrument.arming import install
+            from npu_fallback_exporter.instrument.boundary import load_early
 
+            load_early(settings.hook_path)
             install()
     except Exception as error:
         _say_unexpected(error)
@@ -27,9 +30,12 @@ def activate() -> None:
 def on_startup() -> None:
     """Arrange for this process to be armed when it imports torch_npu, if its environment asks."""
     try:
-        if ServerSettings.from_environ(os.environ).wanted:
+        settings = ServerSettings.from_environ(os.environ)
+        if settings.wanted:
+            from npu_fallback_exporter.instrument.boundary import load_early
             from npu_fallback_exporter.instrument.import_watch import when_imported
 
+            load_early(settings.hook_path)
             when_imported("torch_npu", activate)
     except Exception as error:
         _say_unexpected(error)

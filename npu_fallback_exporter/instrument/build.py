@@ -1,4 +1,4 @@
-"""Compiling the native hook for the PyTorch of this environment."""
+"""Compiling the native hook for the PyTorch of this environment, and the boundary library."""
 
 from __future__ import annotations
 
@@ -8,11 +8,19 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from npu_fallback_exporter.errors import BuildError
-from npu_fallback_exporter.instrument.hook_path import SOURCES, HookTarget, cache_folder, find
+from npu_fallback_exporter.instrument.hook_path import (
+    BOUNDARY_SOURCES,
+    SOURCES,
+    HookTarget,
+    boundary_file_name,
+    cache_folder,
+    find,
+    find_boundary,
+)
 
 #: Older versions lack ``OperatorHandle::getComputedKernelForDispatchKey`` and were never tried.
 OLDEST_TORCH = (2, 9)
@@ -37,15 +45,26 @@ def build(folder: Path | None = None, *, force: bool = False) -> Path:
     target = _target()
     folder = cache_folder() if folder is None else folder
     path = folder / target.file_name
-    try:
-        with _one_at_a_time(folder):
-            if force or find(target, folder) != path:
-                _compile(target, path)
-    except OSError as error:
-        raise BuildError(
-            f"cannot put the hook into {folder} ({error.strerror})",
-            "name a folder that can be written with --output",
-        ) from error
+    with _one_at_a_time(folder):
+        if force or find(target, folder) != path:
+            _compile(_hook_command(target), path)
+    return path
+
+
+def build_boundary(folder: Path | None = None, *, force: bool = False) -> Path:
+    """Compile the boundary library if it is not there yet, and return its path.
+
+    It is plain C without PyTorch, so that any process can carry it. Arguments, and what is safe,
+    as of :func:`build`.
+
+    Raises:
+        BuildError: no compiler, a folder that cannot be written, or a compilation that fails.
+    """
+    folder = cache_folder() if folder is None else folder
+    path = folder / boundary_file_name()
+    with _one_at_a_time(folder):
+        if force or find_boundary(folder) != path:
+            _compile(boundary_command(), path)
     return path
 
 
@@ -84,31 +103,54 @@ def _no_backends() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _one_at_a_time(folder: Path) -> Iterator[None]:
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+    except OSError as error:
+        raise BuildError(
+            f"cannot put the hook into {folder} ({error.strerror})",
+            "name a folder that can be written with --output",
+        ) from error
 
 
-def _compiler() -> str:
-    wanted = os.environ.get("CXX")
-    for name in [wanted] if wanted else ["g++", "c++", "clang++"]:
+def _compiler(variable: str, language: str, names: Sequence[str]) -> str:
+    wanted = os.environ.get(variable)
+    for name in [wanted] if wanted else names:
         found = shutil.which(name)
         if found:
             return found
     raise BuildError(
-        f"no C++ compiler found ({wanted or 'g++, c++, clang++'})",
-        "install one (apt-get install g++), or name one in CXX",
+        f"no {language} compiler found ({wanted or ', '.join(names)})",
+        f"install one (apt-get install {names[0]}), or name one in {variable}",
     )
 
 
-def _compile(target: HookTarget, path: Path) -> None:
-    command = [_compiler(), *_flags(target), *map(str, sorted(SOURCES.glob("*.cpp")))]
+def _hook_command(target: HookTarget) -> list[str]:
+    compiler = _compiler("CXX", "C++", ("g++", "c++", "clang++"))
+    sources = map(str, sorted(SOURCES.glob("*.cpp")))
+    return [compiler, *_flags(target), *sources, *_libraries()]
+
+
+def boundary_command() -> list[str]:
+    """Return the command that compiles the boundary library, without its output."""
+    return [
+        _compiler("CC", "C", ("gcc", "cc", "clang")),
+        *("-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-shared", "-fvisibility=hidden"),
+        # Bound completely at once, and never unloaded: others hold addresses in it.
+        *("-pthread", "-Wl,-z,now,-z,nodelete,-z,defs"),
+        *map(str, sorted(BOUNDARY_SOURCES.glob("*.c"))),
+        "-ldl",
+    ]
+
+
+def _compile(command: Sequence[str], path: Path) -> None:
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".build-") as scratch:
         output = Path(scratch) / path.name
         try:
             done = subprocess.run(  # noqa: S603 - the compiler that the user chose
-                [*command, *_libraries(), "-o", str(output)],
+                [*command, "-o", str(output)],
                 capture_output=True,
                 text=True,
                 errors="replace",
@@ -122,8 +164,7 @@ def _compile(target: HookTarget, path: Path) -> None:
         if done.returncode != 0:
             raise BuildError(
                 f"{command[0]} failed with status {done.returncode} ({_first_error(done.stderr)})",
-                "compile with a g++ that knows the C++ standard of your PyTorch (g++ 11 or newer), "
-                "named in CXX",
+                "name newer compilers in CXX (PyTorch's headers want g++ 11 or newer) and CC",
             )
         output.replace(path)
 

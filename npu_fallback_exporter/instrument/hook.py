@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from npu_fallback_exporter.config import Mode, ModeSource, Track
 from npu_fallback_exporter.errors import ArmError
@@ -31,6 +32,37 @@ class _Config(ctypes.Structure):
         ("track", ctypes.c_int32),
         ("explicit_kernels", ctypes.c_char_p),
     )
+
+
+class Sight(ctypes.Structure):
+    """``nfe_sight`` of ``hook_api.h``: one look at an event."""
+
+    _fields_ = (
+        ("op", ctypes.c_char_p),
+        ("arguments", ctypes.c_char_p),
+        ("thread", ctypes.c_uint64),
+        ("unix_ns", ctypes.c_uint64),
+        ("generation", ctypes.c_uint32),
+        ("op_row", ctypes.c_uint32),
+        ("is_first", ctypes.c_int32),
+        ("site_bytes", ctypes.c_uint32),
+        ("site", ctypes.POINTER(ctypes.c_char)),
+        ("caller_waits", ctypes.POINTER(ctypes.c_int32)),
+    )
+
+
+SIGHT_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(Sight))
+
+#: A function wrapped in :data:`SIGHT_CALLBACK`.
+SightCallback: TypeAlias = "ctypes._FuncPointer"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What to do with operators of a glob: let them fall back, or refuse them, in every mode."""
+
+    glob: str
+    allow: bool
 
 
 @dataclass(frozen=True)
@@ -93,15 +125,48 @@ class Hook:
         self._library.nfe_page_path(buffer, size)
         return Path(buffer.value.decode()) if buffer.value else None
 
-    def set_policy(self, mode: Mode, source: ModeSource, allow: tuple[str, ...]) -> None:
-        """Set the mode and the allow-list."""
-        rules = "\n".join(f"+{pattern}" for pattern in allow)
+    def set_policy(self, mode: Mode, source: ModeSource, rules: Iterable[Rule]) -> None:
+        """Set the mode and the rules; where several match an operator, the last one decides."""
+        lines = "\n".join(f"{'+' if rule.allow else '-'}{rule.glob}" for rule in rules)
         self._call(
             self._library.nfe_set_policy,
             ctypes.c_uint32(mode),
             ctypes.c_uint32(source),
-            rules.encode(),
+            lines.encode(),
         )
+
+    def forbid(self, allowed: Iterable[str]) -> None:
+        """Begin a block in this thread in which only operators of these globs fall back."""
+        self._call(self._library.nfe_forbid_enter, "\n".join(allowed).encode())
+
+    def end_forbid(self) -> None:
+        """End the innermost block of this thread."""
+        self._library.nfe_forbid_leave()
+
+    def set_call_sites(self, record: bool, callback: SightCallback | None) -> None:
+        """Say whom to ask where an operator was called from. The caller keeps the callback alive.
+
+        With ``None`` this returns when no callback runs any more (or after 0.1 s).
+        """
+        self._library.nfe_set_call_sites(
+            ctypes.c_int32(record), SIGHT_CALLBACK() if callback is None else callback
+        )
+
+    def look_again(self) -> None:
+        """Ask about the next events of every operator as about its first ones."""
+        self._library.nfe_look_again()
+
+    def append_note(self, sight: Sight, note_type: int, text: str) -> bool:
+        """Append a note on a sight to the page; false: it found no room."""
+        status = self._library.nfe_append_note(
+            ctypes.c_uint32(sight.generation),
+            ctypes.c_uint32(note_type),
+            ctypes.c_uint32(sight.op_row),
+            ctypes.c_uint64(sight.unix_ns),
+            ctypes.c_int32(sight.is_first),
+            text.encode(errors="backslashreplace"),
+        )
+        return bool(status == 0)
 
     def arm(self, config: HookConfig) -> None:
         """Make the page and count from now on. Armed already, it changes nothing."""

@@ -16,6 +16,9 @@ from pathlib import Path
 
 SOURCES = Path(__file__).parent.parent / "csrc"
 
+BOUNDARY_SOURCES = SOURCES / "boundary"
+BOUNDARY_HEADER = BOUNDARY_SOURCES / "boundary.h"
+
 #: Hooks that came with the package.
 PACKAGED = Path(__file__).parent.parent / "hooks"
 
@@ -62,10 +65,24 @@ class HookTarget:
 def source_hash() -> str:
     """Return 12 hex digits that change with every change of the native sources."""
     digest = hashlib.sha256()
-    for path in sorted(SOURCES.iterdir()):
-        if path.suffix in {".cpp", ".h"}:
-            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    # boundary.h is the boundary library's interface, which the hook calls.
+    for path in sorted([*SOURCES.glob("*.cpp"), *SOURCES.glob("*.h"), BOUNDARY_HEADER]):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:12]
+
+
+@functools.cache
+def boundary_file_name() -> str:
+    """Return the name of the compiled boundary library, which fits every PyTorch."""
+    digest = hashlib.sha256()
+    for path in sorted(BOUNDARY_SOURCES.iterdir()):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return f"boundary-{platform.machine()}-{digest.hexdigest()[:12]}.so"
+
+
+def find_boundary(preferred: Path | None) -> Path | None:
+    """Return the compiled boundary library, or ``None``."""
+    return _first_file(boundary_file_name(), preferred)
 
 
 def cache_folder() -> Path:
@@ -84,8 +101,9 @@ def search_folders(preferred: Path | None) -> Iterator[Path]:
 
 def find(target: HookTarget, preferred: Path | None) -> Path | None:
     """Return the compiled hook for ``target``, or ``None``."""
-    for folder in search_folders(preferred):
-        path = folder / target.file_name
-        if path.is_file():
-            return path
-    return None
+    return _first_file(target.file_name, preferred)
+
+
+def _first_file(name: str, preferred: Path | None) -> Path | None:
+    paths = (folder / name for folder in search_folders(preferred))
+    return next((path for path in paths if path.is_file()), None)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from npu_fallback_exporter.instrument import arming
 from npu_fallback_exporter.pages.model import Page
-from npu_fallback_exporter.pages.page import read_page
+from npu_fallback_exporter.pages.notes import CallSite, Notes
+from npu_fallback_exporter.pages.page import read_notes, read_page
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class OpStats:
         bytes_d2h: bytes that events copied from the device to the host.
         bytes_h2d: bytes that events copied back.
         seconds: wall time of the events, waiting for queued device work included.
+        call_sites: where it was called from, up to five distinct places, first seen first.
     """
 
     op: str
@@ -32,6 +34,7 @@ class OpStats:
     bytes_d2h: int
     bytes_h2d: int
     seconds: float
+    call_sites: tuple[CallSite, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,10 +79,11 @@ def get_fallback_stats() -> FallbackStats:
     path = hook.page_path if hook is not None else None
     if path is None:
         return FallbackStats(())
-    return FallbackStats(_ops_of(read_page(str(path)).page))
+    page = read_page(str(path)).page
+    return FallbackStats(_ops_of(page, read_notes(str(path))))
 
 
-def _ops_of(page: Page) -> tuple[OpStats, ...]:
+def _ops_of(page: Page, notes: Notes) -> tuple[OpStats, ...]:
     merged: dict[tuple[str, str], OpStats] = {}
     for key, slot in page.slots.items():
         name = (key.op, key.kind)
@@ -93,5 +97,6 @@ def _ops_of(page: Page) -> tuple[OpStats, ...]:
             bytes_d2h=so_far.bytes_d2h + slot.bytes_d2h,
             bytes_h2d=so_far.bytes_h2d + slot.bytes_h2d,
             seconds=so_far.seconds + slot.duration_ns / 1e9,
+            call_sites=notes.call_sites.get(key.op, ()),
         )
     return tuple(sorted(merged.values(), key=lambda op: (-op.events, op.op, op.kind)))

@@ -15,11 +15,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from npu_fallback_exporter.errors import BuildError
-from npu_fallback_exporter.instrument.hook_path import search_folders, source_hash
+from npu_fallback_exporter.instrument.hook_path import find_boundary, search_folders, source_hash
 
 
 def hook_is_built(environ: Mapping[str, str]) -> bool:
-    """Return whether there is a hook for the PyTorch of this Python, without importing it.
+    """Return whether there are a hook for the PyTorch of this Python and a boundary library.
+
+    PyTorch is not imported.
 
     Raises:
         BuildError: PyTorch is not installed beside this package.
@@ -32,11 +34,16 @@ def hook_is_built(environ: Mapping[str, str]) -> bool:
             "install this package into the environment of your server",
         ) from error
     pattern = f"hook-torch{version}-{platform.machine()}*-{source_hash()}.so"
-    preferred = environ.get("NPU_FALLBACK_HOOK_PATH")
-    return any(
-        next(folder.glob(pattern), None) is not None
-        for folder in search_folders(Path(preferred) if preferred else None)
+    preferred = preferred_folder(environ)
+    return find_boundary(preferred) is not None and any(
+        next(folder.glob(pattern), None) is not None for folder in search_folders(preferred)
     )
+
+
+def preferred_folder(environ: Mapping[str, str]) -> Path | None:
+    """Return the folder of prebuilt hooks that the environment names."""
+    path = environ.get("NPU_FALLBACK_HOOK_PATH")
+    return Path(path) if path else None
 
 
 def build_hook(environ: Mapping[str, str] = os.environ) -> None:

@@ -7,12 +7,15 @@ import fcntl
 import os
 import stat
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
 from ..errors import PageError
 from .decode import decode
 from .model import Page
+from .notes import Notes, decode_notes
 
 # Every reason with which a file can be skipped: values of the label `reason`.
 REASONS = (
@@ -68,6 +71,21 @@ def read_page(name: str, folder_fd: int | None = None) -> Reading:
     Raises:
         PageError: the file is not a page that this version can read; `reason` is in REASONS.
     """
+    with _opened(name, folder_fd) as (descriptor, size):
+        # In this order what is read of a page that has ended is final.
+        live = _is_locked_by_writer(descriptor)
+        return Reading(live, decode(partial(_pread, descriptor), size))
+
+
+def read_notes(name: str, folder_fd: int | None = None) -> Notes:
+    """Read the notes of one page: call sites and arguments. Arguments and errors: read_page()."""
+    with _opened(name, folder_fd) as (descriptor, size):
+        return decode_notes(partial(_pread, descriptor), size)
+
+
+@contextmanager
+def _opened(name: str, folder_fd: int | None) -> Iterator[tuple[int, int]]:
+    """Open what may be a page; gives its descriptor and size. Errors of reading become PageError."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     try:
         descriptor = os.open(name, flags, dir_fd=folder_fd)
@@ -77,10 +95,7 @@ def read_page(name: str, folder_fd: int | None = None) -> Reading:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise PageError("not_regular", "page is not a regular file", _REMOVE)
-        # In this order what is read of a page that has ended is final.
-        live = _is_locked_by_writer(descriptor)
-        read = partial(_pread, descriptor)
-        return Reading(live, decode(read, status.st_size))
+        yield descriptor, status.st_size
     except OSError as error:
         raise _refused(error) from None
     finally:

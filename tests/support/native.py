@@ -10,15 +10,18 @@ from pathlib import Path
 
 from npu_fallback_exporter.instrument.hook_path import SOURCES, cache_folder
 
-_DRIVER = Path(__file__).parent.parent / "native" / "driver.cpp"
+_DRIVERS = Path(__file__).parent.parent / "native"
 
 #: Sources that need PyTorch's headers.
 _TORCH_SIDE = {
+    "argument_text.cpp",
     "copy_context.cpp",
     "dispatcher_hook.cpp",
     "event_bytes.cpp",
+    "first_sight.cpp",
     "hook_api.cpp",
     "kernel_exchange.cpp",
+    "listed_kernels.cpp",
     "op_stack.cpp",
     "refusal.cpp",
     "tracker.cpp",
@@ -32,15 +35,15 @@ FLAGS = {
 }
 
 
-def driver(flavour: str = "plain") -> Path:
-    """Compile the driver with one set of :data:`FLAGS` if that was not done, return its path."""
-    sources = [_DRIVER, *sorted(p for p in SOURCES.glob("*.cpp") if p.name not in _TORCH_SIDE)]
+def driver(flavour: str = "plain", name: str = "driver") -> Path:
+    """Compile a driver with one set of :data:`FLAGS` if that was not done, return its path."""
+    sources = [_DRIVERS / f"{name}.cpp", *sorted(p for p in SOURCES.glob("*.cpp") if p.name not in _TORCH_SIDE)]
     digest = hashlib.sha256(repr(FLAGS[flavour]).encode())
     for path in [*sources, *sorted(SOURCES.glob("*.h"))]:
         digest.update(path.read_bytes())
     folder = cache_folder().parent / "native-tests"
     folder.mkdir(parents=True, exist_ok=True)
-    binary = folder / f"driver-{flavour}-{digest.hexdigest()[:16]}"
+    binary = folder / f"{name}-{flavour}-{digest.hexdigest()[:16]}"
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not binary.exists():
@@ -56,14 +59,16 @@ def driver(flavour: str = "plain") -> Path:
     return binary
 
 
-def run_driver(*arguments: str | Path, flavour: str = "plain") -> list[str]:
-    """Run one command of the driver and return the lines it printed.
+def run_driver(
+    *arguments: str | Path, flavour: str = "plain", name: str = "driver"
+) -> list[str]:
+    """Run one command of a driver and return the lines it printed.
 
     Raises:
         subprocess.CalledProcessError: it failed, or a sanitizer found something (on stderr).
     """
     done = subprocess.run(
-        [str(driver(flavour)), *map(str, arguments)],
+        [str(driver(flavour, name)), *map(str, arguments)],
         capture_output=True,
         text=True,
         check=True,

@@ -1,0 +1,74 @@
+"""Which part of the package may import which, read from the sources."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import npu_fallback_exporter
+
+ROOT = Path(npu_fallback_exporter.__file__).parent
+NAME = ROOT.name
+
+#: From the bottom up: a part imports from parts before its own, or from its own.
+LAYERS = (
+    {"errors", "__init__", "op_names"},
+    {"metrics", "config", "cgroup"},
+    {"pages", "npu_smi", "host"},
+    {"rises", "op_labels", "totals"},
+    {"aggregator", "instrument", "report"},
+    {"collectors", "launch"},
+    {"web"},
+    {"cli", "demo", "__main__"},
+)
+LAYER_OF = {part: number for number, parts in enumerate(LAYERS) for part in parts}
+
+
+def sources() -> list[Path]:
+    return sorted(ROOT.rglob("*.py"))
+
+
+def part_of(path: Path) -> str:
+    return path.relative_to(ROOT).with_suffix("").parts[0]
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Full names of the modules that a file imports, also inside functions."""
+    package = (NAME, *path.relative_to(ROOT).parts[:-1])
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join((*base, *filter(None, [node.module])))
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def outside(path: Path) -> set[str]:
+    return {name.partition(".")[0] for name in imports(path)} - {NAME}
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_one_way(path: Path) -> None:
+    own = LAYER_OF[part_of(path)]
+    parts = {name.split(".")[1] for name in imports(path) if name.startswith(f"{NAME}.")}
+    above = {part for part in parts if LAYER_OF.get(part, 0) > own}
+    if path.name == "__init__.py" and path.parent == ROOT:
+        above = set()  # the public API: lazy, and only named for type checkers
+    assert not above
+
+
+@pytest.mark.parametrize("part", ["pages", "npu_smi", "collectors", "web", "metrics", "report"])
+def test_nothing_on_the_exporters_side_imports_torch(part: str) -> None:
+    files = [path for path in sources() if part_of(path) == part]
+    assert files
+    assert not any({"torch", "torch_npu"} & outside(path) for path in files)
+
+
+def test_nothing_in_the_server_process_imports_the_metrics_library() -> None:
+    files = [path for path in sources() if part_of(path) == "instrument"]
+    assert files
+    assert not any("prometheus_client" in outside(path) for path in files)
