@@ -79,7 +79,9 @@ def test_a_misspelt_metric_or_label_would_be_found() -> None:
 
 
 def test_recorded_series_are_named_by_level_metric_and_operations() -> None:
-    assert not [name for name in recorded() if not re.fullmatch(r"[a-z_]+:[a-z_]+:[a-z0-9_]+", name)]
+    assert not [
+        name for name in recorded() if not re.fullmatch(r"[a-z_]+:[a-z_]+:[a-z0-9_]+", name)
+    ]
 
 
 @pytest.mark.parametrize("alert", ALERTS)

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-_LABELS = 'model_name="910B3",vdie_id="",pcie_bus_info="",namespace="",pod_name="",container_name=""'
+_LABELS = (
+    'model_name="910B3",vdie_id="",pcie_bus_info="",namespace="",pod_name="",container_name=""'
+)
 
 
 class ChipExporter(ThreadingHTTPServer):

@@ -6,27 +6,16 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.cann_sim import build, environment
 from tests.support.exporter_process import Exporter, serving
 from tests.support.npu_smi_standin import Reply, StandIn
+from tests.support.private_dev import with_only_chip
 
 ROOT = Path(__file__).parents[2]
-
-#: A /dev of its own, in which the device node of one chip is the only one.
-_PRIVATE_DEV = """
-set -e
-mkdir "$1/dev"
-mount --rbind /dev "$1/dev"
-mount -t tmpfs none /dev
-for node in "$1"/dev/*; do ln -s "$node" /dev/; done
-touch "/dev/davinci$2"
-shift 2
-exec "$@"
-"""
 
 _NPU_SMI = """\
 +------------------------------------------------------------------------------------------------+
@@ -104,15 +93,13 @@ def pod(folder: Path, place: Place, *, with_npu_smi: bool) -> Iterator[Pod]:
 
 @contextmanager
 def _server(pod: Pod, pages: Path) -> Iterator[None]:
-    command = ["unshare", "-m", "sh", "-c", _PRIVATE_DEV, "sh", str(pod.folder)]
-    command += [str(pod.place.chip), sys.executable, "-m", "tests.fleet.server"]
+    command = [sys.executable, "-m", "tests.fleet.server", str(pod.folder / "phase")]
+    command = with_only_chip(pod.place.chip, pod.folder, command)
     env = os.environ | environment(build())
     env |= {"NPU_FALLBACK_DIR": str(pages), "NPU_FALLBACK_MODE": pod.place.mode}
     env |= {"NPU_FALLBACK_ALLOW": "aten::lgamma*,aten::var*"}
     with (pod.folder / "server.log").open("wb") as log:
-        process = subprocess.Popen(
-            [*command, str(pod.folder / "phase")], env=env, cwd=ROOT, stdout=log, stderr=log
-        )
+        process = subprocess.Popen(command, env=env, cwd=ROOT, stdout=log, stderr=log)
         try:
             yield
         finally:

@@ -1,8 +1,8 @@
 """Records a small fleet for the dashboard's tests and picture: ``python -m tests.fleet.record``.
 
 Three pods of two revisions run for real on the simulated device and are scraped by a real
-Prometheus. Two things are scripted: what a request does (``server.py``), and the AI Core utilization that the
-stand-ins of npu-smi and npu-exporter show. Everything else is counted.
+Prometheus. Two things are scripted: what a request does (``server.py``), and the AI Core
+utilization that the stand-ins of npu-smi and npu-exporter show. Everything else is counted.
 """
 
 from __future__ import annotations
@@ -50,9 +50,7 @@ def main() -> None:
         chips = stack.enter_context(chip_exporter())
         pods = [
             stack.enter_context(
-                pod(
-                    folder / place.name, place, with_npu_smi=place.node != NODE_WITH_CHIP_EXPORTER
-                )
+                pod(folder / place.name, place, with_npu_smi=place.node != NODE_WITH_CHIP_EXPORTER)
             )
             for place in PODS
         ]

@@ -9,7 +9,9 @@ from pathlib import Path
 
 RECORDING = Path(__file__).parents[1] / "data" / "fleet" / "recording.om.gz"
 
-_DUMPED = re.compile(r'^\{__name__="(?P<name>[^"]+)"(?:, )?(?P<labels>.*)\} (?P<value>\S+) (?P<ms>\d+)$')
+_DUMPED = re.compile(
+    r'^\{__name__="(?P<name>[^"]+)"(?:, )?(?P<labels>.*)\} (?P<value>\S+) (?P<ms>\d+)$'
+)
 
 #: Names the port and the process; nothing asks for it.
 _LEFT_OUT = ("instance",)
@@ -28,7 +30,9 @@ def write(dumped: str, path: Path) -> None:
             if name not in _LEFT_OUT
         )
         seconds = int(found["ms"]) / 1000
-        families[found["name"]].append(f"{found['name']}{{{labels}}} {found['value']} {seconds:.3f}")
+        families[found["name"]].append(
+            f"{found['name']}{{{labels}}} {found['value']} {seconds:.3f}"
+        )
     lines = [line for name in sorted(families) for line in families[name]]
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as file:

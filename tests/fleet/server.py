@@ -33,11 +33,11 @@ class Model:
             x = torch.relu(x @ weight) + x
         x.cpu()  # the answer
         x.sum().item()
-        if chance < 0.1:
+        if phase not in ("clean", "broken") and chance < 0.1:
             torch.var(x, 1, correction=0.5)
-        if phase == "new op" and chance < 0.3:
+        if (phase == "new op" and chance < 0.3) or phase == "broken":
             torch.lgamma(self.boxes)
-        if phase == "new op" and chance > 0.95:
+        if (phase == "new op" and chance > 0.95) or phase == "broken":
             torch.hypot(x, x)  # what a strict server refuses
         if phase == "hot fallback":
             torch.fmax(self.wide, self.wide)
