@@ -45,6 +45,7 @@ def read(path: Path = RECORDING) -> str:
         return file.read()
 
 
-def last_second(text: str) -> float:
-    """Return the time of the last sample."""
-    return max(float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line[0] != "#")
+def bounds(text: str) -> tuple[float, float]:
+    """Return the times of the first and the last sample."""
+    times = [float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line[0] != "#"]
+    return min(times), max(times)
