@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from collections.abc import Iterator
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.fleet.replay import Replay, replayed
+from tests.support.grafana_board import BOARD, FILE, PANELS, VARIABLES, filled_in
 from tests.support.prometheus_process import ask, needs_prometheus
 from tests.support.promql import unknown
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("grafana_foundation_sdk") is None,
-    reason="no grafana-foundation-sdk: it comes with the extra dev",
-)
-
-FILE = Path(__file__).parents[1] / "deploy" / "grafana" / "npu-fallbacks.json"
-BOARD: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
-PANELS: list[dict[str, Any]] = [one for one in BOARD["panels"] if one["type"] != "row"]
-VARIABLES: dict[str, dict[str, Any]] = {one["name"]: one for one in BOARD["templating"]["list"]}
-
-#: What Grafana puts in for a choice of "All", and the revisions of the recording.
-CHOICE = {
-    "namespace": ".+",
-    "workload": ".+",
-    "npu": ".+",
-    "baseline": "7f9c",
-    "candidate": "84d1",
-}
 QUERIES = {
     f"{panel['title']} {target['refId']}": target["expr"]
     for panel in PANELS
@@ -41,10 +22,8 @@ QUERIES = {
 }
 
 
-def filled_in(expression: str) -> str:
-    return re.sub(r"\$(\w+)", lambda found: CHOICE[found[1]], expression)
-
-
+# It speaks of version 2 of the format, which older versions of Grafana do not import.
+@pytest.mark.filterwarnings("ignore:Prefer using dashboardv2:DeprecationWarning")
 def test_the_file_is_what_the_code_makes() -> None:
     from deploy.grafana.dashboard import render
 

@@ -102,6 +102,7 @@ def _server(pod: Pod, pages: Path) -> Iterator[None]:
         process = subprocess.Popen(command, env=env, cwd=ROOT, stdout=log, stderr=log)
         try:
             yield
+            assert process.poll() is None, f"the server ended; see {log.name}"
         finally:
             process.kill()
             process.wait()

@@ -19,6 +19,7 @@ from tests.fleet.chip_exporter import ChipExporter, chip_exporter
 from tests.fleet.pod import Place, Pod, pod
 from tests.fleet.recording import RECORDING, write
 from tests.support.prometheus_process import Target, prometheus_with, scrape_config
+from tests.support.promql import PROMETHEUS
 
 SCRAPE_SECONDS = 15
 
@@ -26,9 +27,9 @@ SCRAPE_SECONDS = 15
 SCRIPT = (
     (0.0, "7f9c", "healthy", 62),
     (0.0, "84d1", "new op", 57),
-    (12.0, "7f9c", "hot fallback", 24),
-    (22.0, "7f9c", "chatty", 41),
-    (30.0, "7f9c", "healthy", 63),
+    (8.0, "7f9c", "hot fallback", 24),
+    (15.0, "7f9c", "chatty", 41),
+    (21.0, "7f9c", "healthy", 63),
 )
 PODS = (
     Place("chat-7f9c-a", "7f9c", "node-1", chip=0),
@@ -42,7 +43,7 @@ NODE_WITH_CHIP_EXPORTER = "node-2"
 def main() -> None:
     """Record, and write the recording into the tests' data."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=40.0)
+    parser.add_argument("--minutes", type=float, default=28.0)
     parser.add_argument("--output", type=Path, default=RECORDING)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="npu-fleet-") as name, ExitStack() as stack:
@@ -57,6 +58,8 @@ def main() -> None:
         of_chips = {"job": "npu-exporter", "node": NODE_WITH_CHIP_EXPORTER}
         targets = [*map(target_of, pods), Target(chips.address, of_chips)]
         config = scrape_config(*targets, interval=SCRAPE_SECONDS)
+        config["global"]["evaluation_interval"] = f"{SCRAPE_SECONDS}s"
+        config["rule_files"] = [str(PROMETHEUS / "rules" / "*.yml")]
         with prometheus_with(config, folder):
             play(pods, chips, arguments.minutes)
         dumped = subprocess.run(

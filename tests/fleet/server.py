@@ -41,7 +41,8 @@ class Model:
             torch.hypot(x, x)  # what a strict server refuses
         if phase == "hot fallback":
             torch.fmax(self.wide, self.wide)
-            torch.lgamma(self.wide)
+            for _ in range(3):
+                torch.lgamma(self.wide)
         if phase == "chatty":
             for value in x[:, 0]:
                 bool(value > 0)
@@ -60,8 +61,8 @@ def main() -> None:
         phase = file.read_text(encoding="utf-8")
         with contextlib.suppress(RuntimeError):  # this request failed; the next may not
             model.request(phase, dice.random())
-        due = max(due + 1 / REQUESTS_PER_SECOND, time.monotonic())
-        time.sleep(due - time.monotonic())
+        due += 1 / REQUESTS_PER_SECOND
+        time.sleep(max(0.0, due - time.monotonic()))
 
 
 if __name__ == "__main__":

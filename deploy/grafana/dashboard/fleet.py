@@ -118,6 +118,11 @@ EXPORTERS = Row(
                     ],
                     NUMBER,
                 ),
+            ],
+        ),
+        Line(
+            7,
+            [
                 curves(
                     "Age of npu-smi's sample",
                     "Seconds since npu-smi last answered, the oldest by node. Absent with "
@@ -156,7 +161,7 @@ EXPORTERS = Row(
                     BYTES,
                 ),
             ],
-        )
+        ),
     ],
 )
 

@@ -148,7 +148,15 @@ def ranking(
         columns: each with its unit; the legend is its heading.
         keys: labels that make a row.
     """
-    panel = table.Panel().title(title).description(description).datasource(DATASOURCE).unit(NUMBER)
+    panel = (
+        table.Panel()
+        .title(title)
+        .description(description)
+        .datasource(DATASOURCE)
+        .unit(NUMBER)
+        .min_width(_NARROW)
+        .override_by_name(keys[0], [models.DynamicConfigValue("custom.minWidth", _WIDE)])
+    )
     names: dict[str, str] = {}
     order = {key: place for place, key in enumerate(keys)}
     for place, (letter, (query, unit)) in enumerate(zip("ABCDEFGH", columns, strict=False)):
@@ -163,6 +171,10 @@ def ranking(
         .sort_by([common.TableSortByFieldState().display_name(columns[0][0].legend).desc(True)])
     )
 
+
+#: Least widths of columns in pixels: of numbers, and of names of operators.
+_NARROW = 90
+_WIDE = 190
 
 _TABLE = prometheus_models.PromQueryFormat.TABLE
 

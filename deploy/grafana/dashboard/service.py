@@ -19,14 +19,14 @@ from .panels import (
 )
 
 _HOST_SECONDS = f"workload_op_kind:npu_fallback_host_seconds:rate5m{{{CHOSEN}}}"
-_ARMED = f"sum(workload:npu_fallback_armed_seconds:rate5m{{{CHOSEN}}})"
+_ARMED = f"(sum(workload:npu_fallback_armed_seconds:rate5m{{{CHOSEN}}}) > 0)"
 _EVENTS = f"workload_op_kind:npu_fallback_events:rate5m{{{CHOSEN}}}"
 _BYTES = f"workload_op_kind_direction:npu_fallback_transfer_bytes:rate5m{{{CHOSEN}}}"
 _BLOCKED = f"workload_op_kind:npu_fallback_blocked:rate5m{{{CHOSEN}}}"
 _ERRORS = f"workload_op_kind:npu_fallback_errors:rate5m{{{CHOSEN}}}"
 _BUCKETS = f"workload_le:npu_fallback_duration_seconds_bucket:rate5m{{{CHOSEN}}}"
 _KIND_EVENTS = f"sum(workload_kind:npu_fallback_events:rate5m{{{CHOSEN}}})"
-_OPERATORS = f"sum(workload:npu_operators:rate5m{{{CHOSEN}}})"
+_OPERATORS = f"(sum(workload:npu_operators:rate5m{{{CHOSEN}}}) > 0)"
 _FIRING = 'ALERTS{alertstate="firing",alertname=~"Npu.+",' + CHOSEN + "}"
 
 VERDICT = Row(
@@ -93,7 +93,7 @@ OPERATORS = Row(
                     "Time by operator",
                     "Share of the time of all processes, by operator computed on the host. This "
                     "is the order in which to work on them.",
-                    [Query(f"sum by (op) ({_HOST_SECONDS}) / scalar({_ARMED})", "{{op}}")],
+                    [Query(f"sum by (op) ({_HOST_SECONDS}) / scalar{_ARMED}", "{{op}}")],
                     SHARE,
                     stacked=True,
                 ),
@@ -122,9 +122,7 @@ OPERATORS = Row(
                     "explicit_kernel: the NPU kernel computes on the host.",
                     [
                         (
-                            Query(
-                                f"sum by (op, kind) ({_HOST_SECONDS}) / scalar({_ARMED})", "time"
-                            ),
+                            Query(f"sum by (op, kind) ({_HOST_SECONDS}) / scalar{_ARMED}", "time"),
                             SHARE,
                         ),
                         (Query(f"sum by (op, kind) ({_EVENTS})", "events"), PER_SECOND),
@@ -154,6 +152,7 @@ OPERATORS = Row(
                     PER_SECOND,
                 ),
             ],
+            widths=(10, 7, 7),
         ),
     ],
 )
