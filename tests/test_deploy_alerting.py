@@ -13,8 +13,9 @@ import pytest
 import yaml
 
 from tests.fleet.pod import Place, pod
-from tests.support.alertmanager_process import alertmanager, needs_alertmanager, webhook
+from tests.support.alertmanager_process import Webhook, alertmanager, needs_alertmanager
 from tests.support.exporter_process import wait_until
+from tests.support.http_thread import answering
 from tests.support.private_dev import needs_private_dev
 from tests.support.prometheus_process import ask, needs_prometheus, prometheus_with
 from tests.support.promql import PROMETHEUS
@@ -65,7 +66,7 @@ def test_a_new_operator_and_a_refusal_reach_the_webhook_and_health_does_not(
 ) -> None:
     place = Place("server", revision="1", node="127.0.0.1", chip=0, mode="strict")
     with (
-        webhook() as receiver,
+        answering(Webhook()) as receiver,
         alertmanager(tmp_path, alertmanager_config(receiver.url)) as manager,
         pod(tmp_path / "pod", place, with_npu_smi=True) as server,
     ):

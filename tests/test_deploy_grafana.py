@@ -13,7 +13,7 @@ import pytest
 from tests.fleet.replay import Replay, replayed
 from tests.support.grafana_board import BOARD, FILE, PANELS, VARIABLES, filled_in
 from tests.support.prometheus_process import ask, needs_prometheus
-from tests.support.promql import unknown
+from tests.support.promql import recorded, selectors, unknown
 
 QUERIES = {
     f"{panel['title']} {target['refId']}": target["expr"]
@@ -74,6 +74,20 @@ def test_variables_are_used_and_what_is_used_is_a_variable() -> None:
 def test_queries_ask_only_for_what_is_exported_or_recorded() -> None:
     wrong = {name: unknown(filled_in(expression)) for name, expression in QUERIES.items()}
     assert not {name: found for name, found in wrong.items() if found}
+
+
+def test_panels_of_whole_workloads_need_nothing_but_recorded_series() -> None:
+    row = ""
+    others: dict[str, set[str]] = {}
+    for one in BOARD["panels"]:
+        if one["type"] == "row":
+            row = one["title"]
+            continue
+        names = {asked.name for t in one["targets"] for asked in selectors(filled_in(t["expr"]))}
+        if not names <= recorded() | {"ALERTS"} or any(n.startswith("node_npu:") for n in names):
+            others.setdefault(row, set()).add(one["title"])
+    assert others.pop("NPU, CPU and fallbacks") == {"AI cores by chip", "Fallbacks by chip"}
+    assert set(others) == {"Workers", "Canary", "Exporters"}
 
 
 @pytest.fixture(scope="module")

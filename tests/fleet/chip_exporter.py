@@ -6,9 +6,6 @@ Names, labels and the unit (percent) are those of its sources: ``github.com/Asce
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 _LABELS = (
@@ -52,16 +49,3 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
-
-
-@contextmanager
-def chip_exporter() -> Iterator[ChipExporter]:
-    """Serve until the block ends."""
-    with ChipExporter() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()

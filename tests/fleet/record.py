@@ -15,9 +15,10 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.fleet.chip_exporter import ChipExporter, chip_exporter
+from tests.fleet.chip_exporter import ChipExporter
 from tests.fleet.pod import Place, Pod, pod
 from tests.fleet.recording import RECORDING, write
+from tests.support.http_thread import answering
 from tests.support.prometheus_process import Target, prometheus_with, scrape_config
 from tests.support.promql import PROMETHEUS
 
@@ -48,7 +49,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="npu-fleet-") as name, ExitStack() as stack:
         folder = Path(name)
-        chips = stack.enter_context(chip_exporter())
+        chips = stack.enter_context(answering(ChipExporter()))
         pods = [
             stack.enter_context(
                 pod(folder / place.name, place, with_npu_smi=place.node != NODE_WITH_CHIP_EXPORTER)
