@@ -22,7 +22,7 @@ from tests.support.promql import PROMETHEUS
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(300),
     needs_prometheus,
     needs_alertmanager,
     pytest.mark.skipif(

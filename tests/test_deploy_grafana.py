@@ -13,7 +13,7 @@ import pytest
 from tests.fleet.replay import Replay, replayed
 from tests.support.grafana_board import BOARD, FILE, PANELS, VARIABLES, filled_in
 from tests.support.prometheus_process import ask, needs_prometheus
-from tests.support.promql import recorded, selectors, unknown
+from tests.support.promql import recorded, rules, selectors, unknown
 
 QUERIES = {
     f"{panel['title']} {target['refId']}": target["expr"]
@@ -88,6 +88,15 @@ def test_panels_of_whole_workloads_need_nothing_but_recorded_series() -> None:
             others.setdefault(row, set()).add(one["title"])
     assert others.pop("NPU, CPU and fallbacks") == {"AI cores by chip", "Fallbacks by chip"}
     assert set(others) == {"Workers", "Canary", "Exporters"}
+
+
+def test_every_recorded_series_is_used_by_a_panel_an_alert_or_another_rule() -> None:
+    expressions = [filled_in(expression) for expression in QUERIES.values()]
+    expressions += [
+        rule["expr"] for file in ("recording.yml", "alerts.yml") for rule in rules(file)
+    ]
+    used = {asked.name for expression in expressions for asked in selectors(expression)}
+    assert not recorded() - used
 
 
 @pytest.fixture(scope="module")

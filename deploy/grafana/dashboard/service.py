@@ -239,8 +239,25 @@ TRANSFERS = Row(
                     ("To the host", "to the host", "d2h"),
                     ("To the device", "to the device", "h2d"),
                 )
-            ]
-            + [
+            ],
+        ),
+        Line(
+            8,
+            [
+                curves(
+                    "Copies by cause",
+                    "Copies per second, both ways, through PyTorch's operators. Many small ones "
+                    "cost more than their bytes tell.",
+                    [
+                        Query(
+                            "sum by (cause) (workload_direction_cause:npu_transfers:rate5m"
+                            f"{{{CHOSEN}}})",
+                            "{{cause}}",
+                        )
+                    ],
+                    PER_SECOND,
+                    stacked=True,
+                ),
                 curves(
                     "Bytes per operator",
                     "Bytes moved for each operator that ran: the same work should need the same. "
@@ -274,7 +291,7 @@ TRANSFERS = Row(
                     BYTES_PER_SECOND,
                 ),
             ],
-        )
+        ),
     ],
 )
 
