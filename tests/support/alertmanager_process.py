@@ -25,12 +25,13 @@ needs_alertmanager = pytest.mark.skipif(
 
 
 class Webhook(ThreadingHTTPServer):
-    """Receives notifications; ``alerts`` is every alert in them, in the order of arrival."""
+    """Receives notifications: their number, and every alert in them in the order of arrival."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
+        self.messages = 0
         self.alerts: list[dict[str, Any]] = []
 
     @property
@@ -44,6 +45,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         length = int(self.headers["Content-Length"])
+        self.server.messages += 1
         self.server.alerts.extend(json.loads(self.rfile.read(length))["alerts"])
         self.send_response(200)
         self.send_header("Content-Length", "0")
