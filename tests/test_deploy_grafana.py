@@ -142,15 +142,20 @@ def test_a_variable_offers_what_the_recorded_fleet_has(replay: Replay, name: str
 
 @needs_prometheus
 def test_the_recorded_fleet_shows_what_was_done_to_it(replay: Replay) -> None:
-    def at_end(query: str) -> list[dict[str, Any]]:
+    def at(minute: float, query: str) -> list[dict[str, Any]]:
+        time = str(replay.start + 60 * minute)
         rows: list[dict[str, Any]] = ask(
-            replay.address, "query", query=filled_in(query), time=str(replay.end)
+            replay.address, "query", query=filled_in(QUERIES[query]), time=time
         )["result"]
         return rows
 
-    # The candidate alone falls back on one operator, and strict mode refuses another one.
-    new = at_end(QUERIES["New in the candidate A"])
-    assert "aten::hypot.out" not in {row["metric"]["op"] for row in new}
-    assert {row["metric"]["op"] for row in at_end(QUERIES["Refused and failed A"])} == {
-        "aten::hypot.out"
-    }
+    def share(minute: float) -> float:
+        (row,) = at(minute, "Time in fallbacks A")
+        return float(row["value"][1])
+
+    # See SCRIPT in tests/fleet/record.py.
+    assert share(7) < 0.05 < 0.2 < share(14)
+    assert share(27) < 0.05
+    assert {row["metric"]["op"] for row in at(7, "New in the candidate A")} == {"aten::lgamma.out"}
+    assert at(14, "New in the candidate A") == []
+    assert {row["metric"]["op"] for row in at(27, "Refused and failed A")} == {"aten::hypot.out"}

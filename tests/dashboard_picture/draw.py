@@ -50,10 +50,7 @@ def draw(replay: Replay, png: Path) -> str:
         "start": replay.start,
         "end": replay.end,
         "answers": {
-            panel["id"]: {
-                target["refId"]: _answer(replay, filled_in(target["expr"]))
-                for target in panel["targets"]
-            }
+            panel["id"]: {target["refId"]: _answer(replay, target) for target in panel["targets"]}
             for panel in PANELS
         },
     }
@@ -85,8 +82,11 @@ def _run(command: list[str], folder: Path | None = None) -> str:
     return done.stdout
 
 
-def _answer(replay: Replay, query: str) -> list[dict[str, Any]]:
-    times = {"start": str(replay.start), "end": str(replay.end), "step": "30"}
+def _answer(replay: Replay, target: dict[str, Any]) -> list[dict[str, Any]]:
+    # An instant query is one at the end, as a table wants it.
+    start = replay.end if target.get("instant") else replay.start
+    times = {"start": str(start), "end": str(replay.end), "step": "30"}
+    query = filled_in(target["expr"])
     rows: list[dict[str, Any]] = ask(replay.address, "query_range", query=query, **times)["result"]
     return rows
 
