@@ -60,7 +60,6 @@ _STRICT_SWITCHES = {
 }
 
 
-
 def parse_mode(text: str, variable: str = "NPU_FALLBACK_MODE") -> Mode:
     """Return the mode that ``text`` names.
 

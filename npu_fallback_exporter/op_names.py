@@ -1,7 +1,8 @@
 """From what a user calls an operator to globs over full overload names.
 
-The dispatcher knows ``aten::fmax.out``; a user knows ``torch.fmax``. Which overload reaches the NPU's
-key is not visible from the Python name, so a Python name stands for all overloads of its operator.
+The dispatcher knows ``aten::fmax.out``; a user knows ``torch.fmax``. Which overload reaches the
+NPU's key is not visible from the Python name, so a Python name stands for all overloads of its
+operator.
 """
 
 from __future__ import annotations

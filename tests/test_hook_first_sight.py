@@ -42,9 +42,7 @@ def other():
 """
 
 
-def run(
-    folder: Path, body: str, **variables: str
-) -> tuple[Finished, Path]:
+def run(folder: Path, body: str, **variables: str) -> tuple[Finished, Path]:
     """Run PROGRAM and ``body`` with the hook armed, its pages in ``folder``."""
     path = folder / "calls.py"
     path.write_text(PROGRAM + body)
@@ -72,14 +70,16 @@ def line_of(text: str) -> int:
 def test_the_line_names_operator_kind_sizes_types_and_the_users_line(tmp_path: Path) -> None:
     done, path = run(tmp_path, "once()\n")
     (line,) = done.own_lines
-    assert line.startswith("npu-fallback-exporter: aten::lgamma.out ran on the CPU (kind dispatcher")
+    assert line.startswith(
+        "npu-fallback-exporter: aten::lgamma.out ran on the CPU (kind dispatcher"
+    )
     assert "48 bytes to the host, 24 back" in line
     assert "of self float32[2, 3], out float32[2, 3], called from" in line
     assert f"called from {path}:{line_of('torch.lgamma')} in once: no NPU kernel" in line
 
 
 def test_a_kernel_that_computes_on_the_host_is_told_with_its_arguments_too(tmp_path: Path) -> None:
-    done, path = run(tmp_path, "torch.var(x, 1, correction=0.5)\n" * 2)
+    done, _ = run(tmp_path, "torch.var(x, 1, correction=0.5)\n" * 2)
     (line,) = done.own_lines
     assert "aten::var.correction ran on the CPU (kind explicit_kernel, npu:0, 24 bytes" in line
     assert "of self float32[2, 3], called from" in line

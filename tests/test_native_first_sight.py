@@ -1,4 +1,4 @@
-"""Asking for call sites, notes, summaries and forbidding blocks, without torch and without Python."""
+"""Asking for call sites, notes, summaries and forbidding blocks, without torch and Python."""
 
 from __future__ import annotations
 

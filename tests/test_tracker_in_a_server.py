@@ -173,3 +173,56 @@ os.wait()
     (child,) = [page for page in pages if page.slots]
     # ones, ten times add, two copies, fmax
     assert child.counters.operators == 14
+
+
+def test_arming_and_disarming_while_threads_work_harms_none_of_them(tmp_path: Path) -> None:
+    code = """
+import threading, torch, torch_npu
+import npu_fallback_exporter as nfe
+
+x = torch.ones(4, 4).npu()
+mask = x > 0
+errors = []
+stop = threading.Event()
+
+def work():
+    try:
+        while not stop.is_set():
+            assert x.cpu().sum() == 16 == x.sum().item()
+            assert len(torch.nonzero(x)) == 16 == len(x[mask])
+            assert torch.var(x, 1, correction=0.5).cpu().sum() == 0
+            assert torch.fmax(x, x).cpu().sum() == 16
+    except BaseException as error:
+        errors.append(repr(error))
+
+threads = [threading.Thread(target=work) for _ in range(4)]
+for thread in threads: thread.start()
+for _ in range(200):
+    assert nfe.install("observe")
+    nfe.uninstall()
+stop.set()
+for thread in threads: thread.join()
+print(errors, nfe.get_fallback_stats().total > 0)
+"""
+    done = run_python(code, on(tmp_path))
+    assert (done.returncode, done.stdout) == (0, "[] True\n"), done.stderr
+
+
+def test_strict_mode_says_that_the_dispatcher_half_alone_is_guarded(tmp_path: Path) -> None:
+    env = on(tmp_path, NPU_FALLBACK_MODE="strict", NPU_FALLBACK_TRACK="fallbacks")
+    (line,) = run_python("import torch, torch_npu", env).own_lines
+    assert "strict mode refuses the dispatcher's fallbacks only" in line
+
+
+def test_a_block_set_after_loading_refuses_nothing_that_happened_before(tmp_path: Path) -> None:
+    code = """
+import torch, torch_npu
+import npu_fallback_exporter as nfe
+x = torch.ones(4).npu()
+for _ in range(30): torch.lgamma(x)
+with nfe.forbid_fallback():
+    (x + x).sum().item()
+print(nfe.get_fallback_stats().total)
+"""
+    done = run_python(code, on(tmp_path, NPU_FALLBACK_MODE="observe"))
+    assert (done.returncode, done.stdout) == (0, "30\n"), done.stderr

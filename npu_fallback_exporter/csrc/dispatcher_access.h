@@ -21,41 +21,26 @@ struct Expose {
   friend constexpr auto member(Name) { return Pointer; }
 };
 
-struct DispatcherFallbacks {
-  friend constexpr auto member(DispatcherFallbacks);
-};
-struct DispatcherOperators {
-  friend constexpr auto member(DispatcherOperators);
-};
-struct DispatcherGuard {
-  friend constexpr auto member(DispatcherGuard);
-};
-template struct Expose<&c10::Dispatcher::backendFallbackKernels_, DispatcherFallbacks>;
-template struct Expose<&c10::Dispatcher::operators_, DispatcherOperators>;
-template struct Expose<&c10::Dispatcher::guard_, DispatcherGuard>;
+// `object.*member(name{})` is then the private member that `pointer` points to.
+#define NFE_EXPOSE(name, pointer)          \
+  struct name {                            \
+    friend constexpr auto member(name);    \
+  };                                       \
+  template struct Expose<pointer, name>
 
-struct EntryKernels {
-  friend constexpr auto member(EntryKernels);
-};
-template struct Expose<&c10::impl::OperatorEntry::kernels_, EntryKernels>;
+NFE_EXPOSE(DispatcherFallbacks, &c10::Dispatcher::backendFallbackKernels_);
+NFE_EXPOSE(DispatcherOperators, &c10::Dispatcher::operators_);
+NFE_EXPOSE(DispatcherGuard, &c10::Dispatcher::guard_);
+
+NFE_EXPOSE(HandleDefinition, &c10::OperatorHandle::operatorDef_);
+
+NFE_EXPOSE(EntryKernels, &c10::impl::OperatorEntry::kernels_);
 
 // What a kernel is called through, boxed and unboxed.
-struct BoxedKernelOf {
-  friend constexpr auto member(BoxedKernelOf);
-};
-struct BoxedFunctionOf {
-  friend constexpr auto member(BoxedFunctionOf);
-};
-struct UnboxedFunctionOf {
-  friend constexpr auto member(UnboxedFunctionOf);
-};
-struct SymUnboxedFunctionOf {
-  friend constexpr auto member(SymUnboxedFunctionOf);
-};
-template struct Expose<&c10::KernelFunction::boxed_kernel_func_, BoxedKernelOf>;
-template struct Expose<&c10::BoxedKernel::boxed_kernel_func_, BoxedFunctionOf>;
-template struct Expose<&c10::KernelFunction::unboxed_kernel_func_, UnboxedFunctionOf>;
-template struct Expose<&c10::KernelFunction::sym_unboxed_kernel_func_, SymUnboxedFunctionOf>;
+NFE_EXPOSE(BoxedKernelOf, &c10::KernelFunction::boxed_kernel_func_);
+NFE_EXPOSE(BoxedFunctionOf, &c10::BoxedKernel::boxed_kernel_func_);
+NFE_EXPOSE(UnboxedFunctionOf, &c10::KernelFunction::unboxed_kernel_func_);
+NFE_EXPOSE(SymUnboxedFunctionOf, &c10::KernelFunction::sym_unboxed_kernel_func_);
 
 // Holds the dispatcher's lock for registrations. Never run an operator or Python under it.
 class DispatcherLock {
@@ -87,10 +72,8 @@ class DispatcherLock {
 
   // The operator of that name; null when none is defined.
   c10::impl::OperatorEntry* find(const c10::OperatorName& name) {
-    for (auto& definition : dispatcher_.*member(DispatcherOperators{})) {
-      if (definition.op.operator_name() == name && definition.op.hasSchema()) return &definition.op;
-    }
-    return nullptr;
+    const auto handle = dispatcher_.findSchema(name);
+    return handle.has_value() ? &((*handle).*member(HandleDefinition{}))->op : nullptr;
   }
 
   // The operator's own kernel for `key`, the one that is in force; null when it has none.

@@ -16,26 +16,27 @@ c10::KernelFunction with_functions_of(const c10::KernelFunction& ours, c10::Kern
 
 }  // namespace
 
-bool KernelExchange::exchange(DispatcherLock& dispatcher, const c10::OperatorName& name,
-                              c10::DispatchKey key, const c10::KernelFunction& ours) {
+bool KernelExchange::find(DispatcherLock& dispatcher, const c10::OperatorName& name,
+                          c10::DispatchKey key) {
   c10::impl::OperatorEntry* const entry = dispatcher.find(name);
-  c10::impl::AnnotatedKernel* const place =
-      entry == nullptr ? nullptr : dispatcher.kernel(*entry, key);
-  if (place == nullptr) return false;
+  place_ = entry == nullptr ? nullptr : dispatcher.kernel(*entry, key);
+  if (place_ == nullptr) return false;
   op_ = c10::Dispatcher::singleton().findOp(name);
   key_ = key;
-  place_ = place;
-  previous_ = new c10::KernelFunction(place->kernel);
-  place->kernel = with_functions_of(ours, place->kernel);
-  dispatcher.update(*entry, key);
+  previous_.store(new c10::KernelFunction(place_->kernel), std::memory_order_release);
   return true;
+}
+
+void KernelExchange::put(DispatcherLock& dispatcher, const c10::KernelFunction& ours) {
+  place_->kernel = with_functions_of(ours, place_->kernel);
+  dispatcher.update(*dispatcher.find(op_->operator_name()), key_);
 }
 
 void KernelExchange::restore(DispatcherLock& dispatcher) {
   if (place_ == nullptr) return;
   c10::impl::OperatorEntry* const entry = dispatcher.find(op_->operator_name());
   if (entry != nullptr && dispatcher.is_registered(*entry, key_, place_)) {
-    place_->kernel = *previous_;
+    place_->kernel = previous();
     dispatcher.update(*entry, key_);
   }
   place_ = nullptr;

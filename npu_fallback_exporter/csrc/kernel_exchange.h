@@ -5,8 +5,8 @@
 // be inside ours after restore(). On fork: nothing to do.
 #pragma once
 
+#include <atomic>
 #include <optional>
-#include <string>
 
 #include "dispatcher_access.h"
 
@@ -14,23 +14,32 @@ namespace nfe {
 
 class KernelExchange {
  public:
-  // Puts `ours`, made from plain functions, in the place of the operator's kernel for `key`, while
-  // other threads may be calling it. False: the operator is not
-  // defined, or has no kernel of its own there.
-  bool exchange(DispatcherLock& dispatcher, const c10::OperatorName& name, c10::DispatchKey key,
-                const c10::KernelFunction& ours);
+  // Remembers the operator's kernel for `key`, for previous(). False: the operator is not defined,
+  // or has no kernel of its own there.
+  bool find(DispatcherLock& dispatcher, const c10::OperatorName& name, c10::DispatchKey key);
+
+  // Puts `ours`, made from plain functions, in its place. Other threads may be calling it.
+  void put(DispatcherLock& dispatcher, const c10::KernelFunction& ours);
+
+  // Both.
+  void exchange(DispatcherLock& dispatcher, const c10::OperatorName& name, c10::DispatchKey key,
+                const c10::KernelFunction& ours) {
+    if (find(dispatcher, name, key)) put(dispatcher, ours);
+  }
 
   // Puts back what was there, unless its registration is gone.
   void restore(DispatcherLock& dispatcher);
 
-  const c10::KernelFunction& previous() const { return *previous_; }
+  const c10::KernelFunction& previous() const {
+    return *previous_.load(std::memory_order_acquire);
+  }
   const c10::OperatorHandle& op() const { return *op_; }
 
  private:
   std::optional<c10::OperatorHandle> op_;
   c10::DispatchKey key_ = c10::DispatchKey::Undefined;
   c10::impl::AnnotatedKernel* place_ = nullptr;
-  const c10::KernelFunction* previous_ = nullptr;
+  std::atomic<const c10::KernelFunction*> previous_{nullptr};
 };
 
 }  // namespace nfe

@@ -66,17 +66,19 @@ void watched(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit
 
 void ListedKernels::exchange(DispatcherLock& dispatcher) {
   auto* const kernels = new Kernels;
-  exchanged.store(kernels, std::memory_order_release);
-  const auto ours = c10::KernelFunction::makeFromBoxedFunction<&watched>();
   for_each_listed_operator([&](const c10::OperatorName& name) {
     c10::impl::OperatorEntry* const entry = dispatcher.find(name);
     if (entry == nullptr) return;
     for (const DispatchKey key : {DispatchKey::PrivateUse1, DispatchKey::SparseCsrPrivateUse1}) {
       if (dispatcher.kernel(*entry, key) == nullptr) continue;
-      (*kernels)[&entry->operator_name()].exchange(dispatcher, name, key, ours);
+      (*kernels)[&entry->operator_name()].find(dispatcher, name, key);
       return;
     }
   });
+  // Complete before it is seen: threads may still be inside ours from an earlier arming.
+  exchanged.store(kernels, std::memory_order_release);
+  const auto ours = c10::KernelFunction::makeFromBoxedFunction<&watched>();
+  for (auto& [name, kernel] : *kernels) kernel.put(dispatcher, ours);
 }
 
 void ListedKernels::restore(DispatcherLock& dispatcher) {

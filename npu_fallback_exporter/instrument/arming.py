@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import npu_fallback_exporter
-from npu_fallback_exporter.config import Mode, ModeSource, ServerSettings, parse_mode
+from npu_fallback_exporter.config import Mode, ModeSource, ServerSettings, Track, parse_mode
 from npu_fallback_exporter.errors import ArmError, NpuFallbackError
 from npu_fallback_exporter.instrument import call_sites
 from npu_fallback_exporter.instrument.hook import Hook, HookConfig, Rule, load
@@ -108,6 +108,8 @@ def change_policy(mode: Mode | None, rules: tuple[Rule, ...]) -> None:
         _State.rules += rules
         if is_armed():
             _apply_policy()
+            if mode is not None and _State.settings is not None:
+                _tell_what_strict_leaves_out(_State.settings)
 
 
 def not_armed(what: str) -> ArmError:
@@ -133,6 +135,16 @@ def _apply_policy() -> None:
     hook.set_policy(mode, source, allowed + _State.rules)
 
 
+def _tell_what_strict_leaves_out(settings: ServerSettings) -> None:
+    mode = _State.mode if _State.mode is not None else settings.mode
+    if mode is Mode.STRICT and settings.track is Track.FALLBACKS:
+        _LOG.warning(
+            "npu-fallback-exporter: NPU_FALLBACK_TRACK=fallbacks: strict mode refuses the "
+            "dispatcher's fallbacks only, not NPU kernels that compute on the host: unset it to "
+            "have those refused too"
+        )
+
+
 def _no_torch_npu() -> ArmError:
     return ArmError(
         "torch_npu",
@@ -153,6 +165,7 @@ def _arm(settings: ServerSettings) -> None:
             _apply_policy()
             call_sites.record(hook, wanted=settings.call_sites)
             hook.arm(_hook_config(settings))
+            _tell_what_strict_leaves_out(settings)
         except Exception as error:  # whatever it is, it is not the server's fault
             _fail(error, settings)
 

@@ -77,9 +77,9 @@ class CallSites:
     def _note(self, sight: Sight, site: Place, stack: list[Place]) -> None:
         signatures = self._signatures.setdefault(sight.op, [])
         arguments: bytes = sight.arguments
-        if arguments and arguments not in signatures:
-            if self._hook.append_note(sight, layout.NOTE_ARGUMENTS, arguments.decode()):
-                signatures.append(arguments)
+        is_new = bool(arguments) and arguments not in signatures
+        if is_new and self._hook.append_note(sight, layout.NOTE_ARGUMENTS, arguments.decode()):
+            signatures.append(arguments)
         note = {
             "site": _bounded(site) if site.file else None,
             "stack": [_bounded(place) for place in stack],

@@ -41,6 +41,7 @@ def no_npu_fallback() -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Watch the body of a test that forbids fallbacks."""
+    __tracebackhide__ = True
     markers = list(item.iter_markers(_NAME))
     if not markers and _NAME not in getattr(item, "fixturenames", ()):
         return (yield)

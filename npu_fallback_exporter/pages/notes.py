@@ -138,7 +138,9 @@ def _call_site(content: dict[str, Any], unix_ns: int) -> CallSite:
     place, stack, signature = content.get("site"), content.get("stack"), content.get("signature")
     if not isinstance(stack, list):
         corrupt("has a call site without a stack")
-    if signature is not None and (type(signature) is not int or not 0 <= signature < layout.MAX_OPS):
+    if signature is not None and (
+        type(signature) is not int or not 0 <= signature < layout.MAX_OPS
+    ):
         corrupt("has a call site with an impossible signature")
     return CallSite(
         None if place is None else _place(place),
@@ -151,9 +153,10 @@ def _call_site(content: dict[str, Any], unix_ns: int) -> CallSite:
 def _place(value: object) -> Place:
     match value:
         case [str() as file, int() as line, str() as function] if 0 <= line < _MAX_LINE:
-            return Place(printable(file), int(line), printable(function))
+            pass
         case _:
             corrupt("has a call site that is none")
+    return Place(printable(file), int(line), printable(function))
 
 
 def _arguments(content: dict[str, Any]) -> tuple[Argument, ...]:
@@ -165,10 +168,11 @@ def _arguments(content: dict[str, Any]) -> tuple[Argument, ...]:
 
 def _argument(value: object) -> Argument:
     match value:
-        case {"name": str() as name, "value": content}:
-            return Argument(printable(name), value.get("keyword") is True, content)
+        case {"name": str() as name, "value": content, **rest}:
+            pass
         case _:
             corrupt("has an argument without a name")
+    return Argument(printable(name), rest.get("keyword") is True, content)
 
 
 def printable(text: str) -> str:

@@ -85,7 +85,7 @@ def read_notes(name: str, folder_fd: int | None = None) -> Notes:
 
 @contextmanager
 def _opened(name: str, folder_fd: int | None) -> Iterator[tuple[int, int]]:
-    """Open what may be a page; gives its descriptor and size. Errors of reading become PageError."""
+    """Open what may be a page; gives its descriptor and size. Raises PageError."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     try:
         descriptor = os.open(name, flags, dir_fd=folder_fd)

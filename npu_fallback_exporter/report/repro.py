@@ -107,16 +107,16 @@ def _variable(name: str) -> str:
     return f"{name}_" if keyword.iskeyword(name) or name in _TAKEN else _identifier(name)
 
 
-def _expression(value: Any) -> str:
+def _expression(value: object) -> str:
     """Return Python that makes one recorded value; never anything that was not foreseen."""
     match value:
         case None | bool() | int() | float() | str():
             return repr(value)
-        case {"tensor": list(sizes), "dtype": str(dtype)}:
-            return _tensor(sizes, dtype, value)
-        case {"list": list(items)}:
+        case {"tensor": list(sizes), "dtype": str(dtype), **rest}:
+            return _tensor(sizes, dtype, rest)
+        case {"list": list(items), **rest}:
             expressions = ", ".join(map(_expression, items))
-            more = value.get("more")
+            more = rest.get("more")
             if type(more) is int and items:  # the page keeps the beginning of long lists
                 last = _expression(items[-1])
                 return f"[{expressions}, *({last} for _ in range({more}))]"
@@ -142,7 +142,7 @@ def _expression(value: Any) -> str:
             )
 
 
-def _tensor(sizes: list[Any], dtype: str, value: dict[str, Any]) -> str:
+def _tensor(sizes: list[Any], dtype: str, value: Mapping[object, object]) -> str:
     on_npu = value.get("device") == "npu"
     layout = value.get("layout")
     if layout == _SPARSE_CSR:
@@ -156,7 +156,7 @@ def _tensor(sizes: list[Any], dtype: str, value: dict[str, Any]) -> str:
     device = "" if on_npu else ', device="cpu"'
     strides = value.get("strides")
     strided = f", strides={_numbers(strides)}" if isinstance(strides, list) else ""
-    return f'make_tensor({_numbers(sizes)}, torch.{_identifier(dtype)}{strided}{device})'
+    return f"make_tensor({_numbers(sizes)}, torch.{_identifier(dtype)}{strided}{device})"
 
 
 def _numbers(values: list[Any]) -> str:

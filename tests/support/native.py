@@ -37,7 +37,10 @@ FLAGS = {
 
 def driver(flavour: str = "plain", name: str = "driver") -> Path:
     """Compile a driver with one set of :data:`FLAGS` if that was not done, return its path."""
-    sources = [_DRIVERS / f"{name}.cpp", *sorted(p for p in SOURCES.glob("*.cpp") if p.name not in _TORCH_SIDE)]
+    sources = [
+        _DRIVERS / f"{name}.cpp",
+        *sorted(p for p in SOURCES.glob("*.cpp") if p.name not in _TORCH_SIDE),
+    ]
     digest = hashlib.sha256(repr(FLAGS[flavour]).encode())
     for path in [*sources, *sorted(SOURCES.glob("*.h"))]:
         digest.update(path.read_bytes())
@@ -59,9 +62,7 @@ def driver(flavour: str = "plain", name: str = "driver") -> Path:
     return binary
 
 
-def run_driver(
-    *arguments: str | Path, flavour: str = "plain", name: str = "driver"
-) -> list[str]:
+def run_driver(*arguments: str | Path, flavour: str = "plain", name: str = "driver") -> list[str]:
     """Run one command of a driver and return the lines it printed.
 
     Raises:
