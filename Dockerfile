@@ -1,0 +1,68 @@
+# The exporter (default), and with --target injector what brings the hook into a server's container.
+# docs/kubernetes.md tells how they are used, and how the pins are renewed.
+ARG PYTHON_IMAGE=docker.io/library/python:3.13.13-slim-bookworm@sha256:355bfa66770995d7e9a0da4b3473b44d0cb451f6b56f5615ad9c39e3c4eca03f
+
+# --- This package and what it needs, at fixed versions ---
+FROM ${PYTHON_IMAGE} AS package
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+WORKDIR /src
+COPY deploy/image deploy/image
+RUN python3 -m venv /build && \
+    /build/bin/pip install --require-hashes -r deploy/image/requirements-build.txt && \
+    python3 -m venv --without-pip /opt/npu-fallback-exporter && \
+    /build/bin/pip --python /opt/npu-fallback-exporter/bin/python install \
+        --require-hashes -r deploy/image/requirements.txt
+COPY . .
+RUN /build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheel . && \
+    /build/bin/pip --python /opt/npu-fallback-exporter/bin/python install --no-deps /wheel/*.whl
+
+# --- The hooks, one for each version of PyTorch ---
+FROM ${PYTHON_IMAGE} AS hooks
+RUN apt-get update && \
+    apt-get install -y --no-install-recommends g++=4:12.2.0-3 && \
+    rm -rf /var/lib/apt/lists/*
+ARG TORCH_VERSIONS="2.9.0 2.10.0 2.13.0"
+# pip's own settings: where it finds CPU builds of PyTorch.
+ARG PIP_INDEX_URL=https://download.pytorch.org/whl/cpu
+ARG PIP_FIND_LINKS
+ARG PIP_NO_INDEX
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+WORKDIR /src
+COPY npu_fallback_exporter npu_fallback_exporter
+RUN set -e; for version in ${TORCH_VERSIONS}; do \
+        python3 -m venv --clear /torch; \
+        /torch/bin/pip install "torch==${version}"; \
+        /torch/bin/python -m npu_fallback_exporter build-hook --output /hooks; \
+    done; \
+    rm -rf /torch
+
+# --- What both images run ---
+FROM ${PYTHON_IMAGE} AS runtime
+ARG VERSION=0.0.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
+COPY --from=package /opt/npu-fallback-exporter /opt/npu-fallback-exporter
+ENV PATH=/opt/npu-fallback-exporter/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1
+USER 65532:65532
+ENTRYPOINT ["npu-fallback-exporter"]
+
+# --- Copies the hook into a folder that a server's container mounts ---
+FROM runtime AS injector
+LABEL org.opencontainers.image.title="npu-fallback-hook" \
+      org.opencontainers.image.description="Brings the hook that counts CPU fallbacks on Ascend NPUs into a server's container."
+COPY --from=hooks /hooks /opt/npu-fallback-hooks
+ENV NPU_FALLBACK_HOOK_PATH=/opt/npu-fallback-hooks
+
+# --- The exporter ---
+FROM runtime AS exporter
+LABEL org.opencontainers.image.title="npu-fallback-exporter" \
+      org.opencontainers.image.description="Shows Prometheus which operators silently run on the host CPU instead of the Ascend NPU."
+# Where the deployment mounts the folder that it shares with the server.
+ENV NPU_FALLBACK_DIR=/run/npu-fallback
+EXPOSE 10837
+HEALTHCHECK --interval=30s --timeout=5s --start-period=10s CMD ["python3", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:10837/healthz', timeout=4)"]
+CMD ["serve"]
