@@ -1,6 +1,8 @@
-# The exporter (default), and with --target injector what brings the hook into a server's container.
-# docs/kubernetes.md tells how they are used, and how the pins are renewed.
+# The exporter (default); with --target injector what brings the hook into a server's container; with
+# --target demo a server on a simulated NPU. docs/kubernetes.md tells how the pins are renewed.
 ARG PYTHON_IMAGE=docker.io/library/python:3.13.13-slim-bookworm@sha256:355bfa66770995d7e9a0da4b3473b44d0cb451f6b56f5615ad9c39e3c4eca03f
+# Where pip finds CPU builds of PyTorch.
+ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
 
 # --- This package and what it needs, at fixed versions ---
 FROM ${PYTHON_IMAGE} AS package
@@ -12,33 +14,66 @@ RUN python3 -m venv /build && \
     python3 -m venv --without-pip /opt/npu-fallback-exporter && \
     /build/bin/pip --python /opt/npu-fallback-exporter/bin/python install \
         --require-hashes -r deploy/image/requirements.txt
-COPY . .
+COPY LICENSE README.md hatch_build.py npu_fallback_exporter.pth pyproject.toml ./
+COPY npu_fallback_exporter npu_fallback_exporter
 RUN /build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheel . && \
     /build/bin/pip --python /opt/npu-fallback-exporter/bin/python install --no-deps /wheel/*.whl
 
-# --- The hooks, one for each version of PyTorch ---
-FROM ${PYTHON_IMAGE} AS hooks
+# --- Debian's compiler: what it links runs on glibc 2.34 and newer ---
+FROM ${PYTHON_IMAGE} AS compiler
 RUN apt-get update && \
     apt-get install -y --no-install-recommends g++=4:12.2.0-3 && \
     rm -rf /var/lib/apt/lists/*
-ARG TORCH_VERSIONS="2.9.0 2.10.0 2.13.0"
-# pip's own settings: where it finds CPU builds of PyTorch.
-ARG PIP_INDEX_URL=https://download.pytorch.org/whl/cpu
-ARG PIP_FIND_LINKS
-ARG PIP_NO_INDEX
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+
+# --- The hooks, one for each version of PyTorch ---
+FROM compiler AS hooks
+ARG TORCH_INDEX
+ARG TORCH_VERSIONS="2.9.0 2.10.0 2.13.0"
+ARG PIP_FIND_LINKS
 WORKDIR /src
 COPY npu_fallback_exporter npu_fallback_exporter
 RUN set -e; for version in ${TORCH_VERSIONS}; do \
         python3 -m venv --clear /torch; \
-        /torch/bin/pip install "torch==${version}"; \
+        /torch/bin/pip install --index-url "${TORCH_INDEX}" "torch==${version}"; \
         /torch/bin/python -m npu_fallback_exporter build-hook --output /hooks; \
     done; \
     rm -rf /torch
 
-# --- What both images run ---
+# --- PyTorch and torch_npu on a simulated NPU, without this package ---
+FROM compiler AS simulated-npu
+ARG TORCH_INDEX
+ARG PIP_FIND_LINKS
+ENV PATH=/opt/torch/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 \
+    XDG_CACHE_HOME=/opt/cache
+RUN python3 -m venv /opt/torch && \
+    pip install --index-url "${TORCH_INDEX}" torch==2.13.0 && \
+    pip install numpy==2.4.6 pyyaml==6.0.4 && \
+    pip install --no-deps torch-npu==2.13.0
+WORKDIR /src
+COPY tests/__init__.py tests/
+COPY tests/cann_sim tests/cann_sim
+RUN python3 -m tests.cann_sim build && \
+    rm -r /opt/cache/npu-fallback-exporter/cann_sim/objects
+USER 65532:65532
+
+# --- The demo's workers under traffic ---
+FROM simulated-npu AS demo
+USER 0:0
+COPY deploy/image/requirements.txt .
+RUN pip install --require-hashes -r requirements.txt
+COPY LICENSE README.md hatch_build.py npu_fallback_exporter.pth pyproject.toml ./
+COPY npu_fallback_exporter npu_fallback_exporter
+RUN pip install --no-deps --editable . && \
+    python3 -m npu_fallback_exporter build-hook
+ENV NPU_FALLBACK_DIR=/run/npu-fallback
+USER 65532:65532
+CMD ["python3", "-m", "npu_fallback_exporter.demo.endless"]
+
+# --- What exporter and injector run ---
 FROM ${PYTHON_IMAGE} AS runtime
-ARG VERSION=0.0.0
+ARG VERSION=0.1.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
