@@ -1,14 +1,14 @@
 # The exporter (default); with --target injector what brings the hook into a server's container; with
 # --target demo a server on a simulated NPU. docs/kubernetes.md tells how the pins are renewed.
 ARG PYTHON_IMAGE=docker.io/library/python:3.13.13-slim-bookworm@sha256:355bfa66770995d7e9a0da4b3473b44d0cb451f6b56f5615ad9c39e3c4eca03f
-# Where pip finds CPU builds of PyTorch.
-ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
+# Where pip finds CPU builds of PyTorch; it prefers them to those of the default index.
+ARG PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu
 
 # --- This package and what it needs, at fixed versions ---
 FROM ${PYTHON_IMAGE} AS package
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 WORKDIR /src
-COPY deploy/image deploy/image
+COPY deploy/image/requirements.txt deploy/image/requirements-build.txt deploy/image/
 RUN python3 -m venv /build && \
     /build/bin/pip install --require-hashes -r deploy/image/requirements-build.txt && \
     python3 -m venv --without-pip /opt/npu-fallback-exporter && \
@@ -28,27 +28,27 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 
 # --- The hooks, one for each version of PyTorch ---
 FROM compiler AS hooks
-ARG TORCH_INDEX
+ARG PIP_EXTRA_INDEX_URL
 ARG TORCH_VERSIONS="2.9.0 2.10.0 2.13.0"
 ARG PIP_FIND_LINKS
 WORKDIR /src
 COPY npu_fallback_exporter npu_fallback_exporter
 RUN set -e; for version in ${TORCH_VERSIONS}; do \
         python3 -m venv --clear /torch; \
-        /torch/bin/pip install --index-url "${TORCH_INDEX}" "torch==${version}"; \
+        /torch/bin/pip install "torch==${version}"; \
         /torch/bin/python -m npu_fallback_exporter build-hook --output /hooks; \
     done; \
     rm -rf /torch
 
 # --- PyTorch and torch_npu on a simulated NPU, without this package ---
 FROM compiler AS simulated-npu
-ARG TORCH_INDEX
+ARG PIP_EXTRA_INDEX_URL
 ARG PIP_FIND_LINKS
 ENV PATH=/opt/torch/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     XDG_CACHE_HOME=/opt/cache
 RUN python3 -m venv /opt/torch && \
-    pip install --index-url "${TORCH_INDEX}" torch==2.13.0 && \
+    pip install torch==2.13.0 && \
     pip install numpy==2.4.6 pyyaml==6.0.4 && \
     pip install --no-deps torch-npu==2.13.0
 WORKDIR /src
@@ -71,33 +71,43 @@ ENV NPU_FALLBACK_DIR=/run/npu-fallback
 USER 65532:65532
 CMD ["python3", "-m", "npu_fallback_exporter.demo.endless"]
 
-# --- What exporter and injector run ---
-FROM ${PYTHON_IMAGE} AS runtime
+# --- The folder that a server's Python gets to see: package, hooks, and what starts them ---
+FROM package AS hook-folder
+RUN /build/bin/pip install --no-deps --no-compile --target /hook /wheel/*.whl && \
+    rm -r /hook/bin
+COPY deploy/image/sitecustomize.py /hook/
+COPY --from=hooks /hooks /hook/npu_fallback_exporter/hooks
+
+# --- Copies that folder to where a server's container mounts it ---
+FROM ${PYTHON_IMAGE} AS injector
 ARG VERSION=0.1.0
 ARG REVISION=unknown
-LABEL org.opencontainers.image.licenses="Apache-2.0" \
+LABEL org.opencontainers.image.title="npu-fallback-hook" \
+      org.opencontainers.image.description="Brings the hook that counts CPU fallbacks on Ascend NPUs into a server's container." \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
+COPY --from=hook-folder /hook /opt/npu-fallback-hook
+USER 65532:65532
+ENTRYPOINT ["cp", "-R", "/opt/npu-fallback-hook/."]
+
+# --- The exporter ---
+FROM ${PYTHON_IMAGE} AS exporter
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="npu-fallback-exporter" \
+      org.opencontainers.image.description="Shows Prometheus which operators silently run on the host CPU instead of the Ascend NPU." \
+      org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
 COPY --from=package /opt/npu-fallback-exporter /opt/npu-fallback-exporter
+# The folder is where the deployment mounts what exporter and server share.
 ENV PATH=/opt/npu-fallback-exporter/bin:$PATH \
+    NPU_FALLBACK_DIR=/run/npu-fallback \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1
 USER 65532:65532
-ENTRYPOINT ["npu-fallback-exporter"]
-
-# --- Copies the hook into a folder that a server's container mounts ---
-FROM runtime AS injector
-LABEL org.opencontainers.image.title="npu-fallback-hook" \
-      org.opencontainers.image.description="Brings the hook that counts CPU fallbacks on Ascend NPUs into a server's container."
-COPY --from=hooks /hooks /opt/npu-fallback-hooks
-ENV NPU_FALLBACK_HOOK_PATH=/opt/npu-fallback-hooks
-
-# --- The exporter ---
-FROM runtime AS exporter
-LABEL org.opencontainers.image.title="npu-fallback-exporter" \
-      org.opencontainers.image.description="Shows Prometheus which operators silently run on the host CPU instead of the Ascend NPU."
-# Where the deployment mounts the folder that it shares with the server.
-ENV NPU_FALLBACK_DIR=/run/npu-fallback
 EXPOSE 10837
 HEALTHCHECK --interval=30s --timeout=5s --start-period=10s CMD ["python3", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:10837/healthz', timeout=4)"]
+ENTRYPOINT ["npu-fallback-exporter"]
 CMD ["serve"]

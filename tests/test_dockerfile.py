@@ -79,7 +79,7 @@ def test_the_image_bears_the_version_of_the_package() -> None:
 
 
 def test_the_default_image_is_the_exporter_and_its_user_is_a_number() -> None:
-    assert instructions("FROM")[-1] == "runtime AS exporter"
+    assert instructions("FROM")[-1] == "${PYTHON_IMAGE} AS exporter"
     assert set(instructions("USER")) == {"65532:65532", "0:0"}
     assert instructions("USER")[-1] == "65532:65532"
 
