@@ -1,7 +1,11 @@
-"""The images, built and run for real, and the pod of an example on the simulated device."""
+"""The images, built and run for real, and the pod of an example on the simulated device.
+
+Building takes ten minutes. NPU_FALLBACK_TEST_STORE=FOLDER keeps the layers for the next run.
+"""
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import tempfile
@@ -45,10 +49,11 @@ ON_THE_SIMULATED_DEVICE = 'eval "$(python3 -m tests.cann_sim env)"; exec python3
 
 @pytest.fixture(scope="module")
 def containers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Containers]:
-    made = Containers(tmp_path_factory.mktemp("containers"))
+    kept = os.environ.get("NPU_FALLBACK_TEST_STORE")
+    made = Containers(Path(kept) if kept else tmp_path_factory.mktemp("containers"))
     made.import_base()
     yield made
-    made.end()
+    made.end(keep_images=bool(kept))
 
 
 @pytest.fixture(scope="module")

@@ -46,6 +46,7 @@ class Containers:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
         settings = folder / "containers.conf"
         settings.write_text(_SETTINGS, encoding="utf-8")
         self._environment = {**os.environ, "CONTAINERS_CONF": str(settings)}
@@ -78,7 +79,8 @@ class Containers:
 
     def import_base(self) -> None:
         """Take the Debian root, made by debootstrap if it is not there yet, as the base image."""
-        self.done("import", str(_base_archive()), BASE)
+        if self.podman("image", "exists", BASE).returncode != 0:
+            self.done("import", str(_base_archive()), BASE)
 
     def build(self, target: str) -> str:
         """Build one stage of the Dockerfile from this checkout; gives the image's name."""
@@ -97,11 +99,12 @@ class Containers:
         assert done.returncode == 0, f"{done.stdout[-3000:]}{done.stderr[-3000:]}"
         return image
 
-    def end(self) -> None:
-        """End all containers and remove everything."""
+    def end(self, *, keep_images: bool = False) -> None:
+        """End all containers and remove what there is."""
         self.podman("pod", "rm", "--force", "--all", "--time", "0")
         self.podman("rm", "--force", "--all", "--time", "0")
-        self.podman("system", "prune", "--all", "--force")
+        if not keep_images:
+            self.podman("system", "prune", "--all", "--force")
 
     def _local_torch(self) -> tuple[str, ...]:
         """Use the CPU build of PyTorch that this machine's pip finds, if it finds one."""
