@@ -54,8 +54,10 @@ def test_a_new_op_that_chance_explains_is_a_notice() -> None:
     candidate.slices[0] = Slice({**candidate.slices[0].rises, key: 3.0})
     verdict = judge(side({OLD: 100}), candidate, Limits())
     assert verdict.outcome is Outcome.PASS
-    (notice,) = verdict.as_json()["notices"]  # type: ignore[misc]
-    assert str(notice).startswith(f"not proven: {NEW} falls back in the candidate, +0.015 per")
+    notices = verdict.as_json()["notices"]
+    assert isinstance(notices, list)
+    (notice,) = notices
+    assert notice.startswith(f"not proven: {NEW} falls back in the candidate, +0.015 per")
 
 
 def test_an_allowed_op_counts_in_no_rate() -> None:

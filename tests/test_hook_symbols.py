@@ -20,7 +20,7 @@ NEWEST = {"GLIBC": (2, 28), "GLIBCXX": (3, 4, 25), "CXXABI": (1, 3, 11), "GCC": 
 
 def needed(library: Path) -> set[tuple[str, tuple[int, ...]]]:
     """Symbol versions that a library needs, as in ("GLIBC", (2, 14))."""
-    command = ["readelf", "--version-info", "--wide", library]
+    command = ["readelf", "--version-info", "--wide", str(library)]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     found = re.findall(r"Name: ([A-Z]+)_([0-9.]+)", text)
     return {(name, tuple(map(int, version.split(".")))) for name, version in found}
