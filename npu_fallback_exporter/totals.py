@@ -9,6 +9,7 @@ from functools import partial
 from operator import add
 from typing import NamedTuple
 
+from .pages.arm_failure import REASONS as ARM_FAILURE_REASONS
 from .pages.layout import BOUNDARIES, DIRECTIONS, KINDS, SIZE_BUCKETS
 from .pages.model import SlotCounters, TransferCounters, Versions
 from .pages.page import REASONS
@@ -72,6 +73,7 @@ class Totals:
             meaningful if `tracked`.
         driver: bytes and copies per direction; meaningful if `boundary_watched`.
         first_seen_unix_ns: of each op label.
+        arm_failures: by reason; every reason is there.
         created_unix_ns: when the oldest page was made; 0: none was seen.
         live: what holds only now.
     """
@@ -91,6 +93,9 @@ class Totals:
     tracked: bool = False
     boundary_watched: bool = False
     processes_finished: int = 0
+    arm_failures: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(ARM_FAILURE_REASONS, 0)
+    )
     skipped: dict[str, int] = field(default_factory=_no_skips)
     first_seen_unix_ns: dict[str, int] = field(default_factory=dict)
     created_unix_ns: int = 0

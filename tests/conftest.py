@@ -11,10 +11,15 @@ import importlib.util
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.cann_sim import Ledger, build, environment, has_real_npu, is_active
+
+if TYPE_CHECKING:
+    from tests.support.canary_scenarios import Canaries
 
 #: Of torch and torch_npu about their own code, said once per process by whichever test is first.
 _THEIR_OWN_WARNINGS = (
@@ -74,3 +79,12 @@ def hook_is_built() -> None:
     from npu_fallback_exporter.instrument.build import build as build_hook
 
     build_hook()
+
+
+@pytest.fixture(scope="session")
+def canaries(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Canaries]:
+    """A Prometheus that has seen every row of the canary's truth table."""
+    from tests.support.canary_scenarios import observed
+
+    with observed(tmp_path_factory.mktemp("canaries")) as found:
+        yield found

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from npu_fallback_exporter.aggregator import Aggregator
-from npu_fallback_exporter.pages.arm_failure import ArmFailures
+from npu_fallback_exporter.pages.arm_failure import REASONS, ArmFailures, record
 from npu_fallback_exporter.pages.discovery import scan
 from npu_fallback_exporter.totals import Totals
 
@@ -210,3 +210,17 @@ def test_the_most_ops_watched_by_a_live_process_are_shown(tmp_path: Path, observ
     with writer_of(few), writer_of(many):
         live = observe().live
     assert (live.watched_with_cpu_kernel, live.watched_without_cpu_kernel) == (5, 9)
+
+
+def test_an_arm_failure_is_counted_once_and_stays_counted(tmp_path: Path, observe: Observe) -> None:
+    record(tmp_path, "build")
+    observe()
+    assert observe().arm_failures["build"] == 1
+    for file in tmp_path.iterdir():
+        file.unlink()
+    record(tmp_path, "build")
+    assert observe().arm_failures["build"] == 2
+
+
+def test_every_reason_of_an_arm_failure_is_there_from_0(tmp_path: Path, observe: Observe) -> None:
+    assert observe().arm_failures == dict.fromkeys(REASONS, 0)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from npu_fallback_exporter.pages.page import read_page
 from tests.support import boundary
 from tests.support.child import Finished, child_environment, run_python
 
@@ -56,6 +57,17 @@ def test_the_page_shows_what_the_device_moved(tmp_path: Path, queue: str) -> Non
         after > before for before, after in zip(first["driver"], last["driver"], strict=True)
     )
     assert (first["boundary"], last["boundary"]) == ("full", "full")
+
+
+def test_driver_totals_are_the_sum_over_causes_once_no_copy_is_in_flight(tmp_path: Path) -> None:
+    code = "from tests.support.user_copies import main; main()"
+    env = boundary.preloaded(NPU_FALLBACK_DIR=str(tmp_path), NPU_FALLBACK_HOOK="1")
+    assert run_python(code, env).returncode == 0
+    page = read_page(str(next(tmp_path.glob("*.page")))).page
+    for index, direction in enumerate(("d2h", "h2d")):
+        cells = [cell for key, cell in page.transfers.items() if key.direction == direction]
+        assert page.counters.driver_bytes[index] == sum(cell.bytes for cell in cells) > 0
+        assert page.counters.driver_transfers[index] == sum(cell.transfers for cell in cells)
 
 
 def test_an_older_driver_takes_other_forms(tmp_path: Path) -> None:

@@ -88,10 +88,10 @@ def test_durations_are_a_cumulative_histogram_over_all_npus(tmp_path: Path, scra
 
 def test_blocked_and_errors_appear_at_first_use(tmp_path: Path, scrape: Scrape) -> None:
     page = PageFactory().events("aten::a", 1)
-    page.write(tmp_path)
-    assert "npu_fallback_blocked" not in families(scrape())
-    page.slot("aten::a", blocked=2, errors=3).write(tmp_path)
-    text = scrape()
+    with writer_of(page.write(tmp_path)):
+        assert "npu_fallback_blocked" not in families(scrape())
+        page.slot("aten::a", blocked=2, errors=3).write(tmp_path)
+        text = scrape()
     assert list(samples(text, "npu_fallback_blocked_total").values()) == [2]
     assert list(samples(text, "npu_fallback_errors_total").values()) == [3]
 

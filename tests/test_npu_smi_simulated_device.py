@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +14,7 @@ import pytest
 from tests.support import npu_smi_samples as samples
 from tests.support.exporter_process import serving, wait_until
 from tests.support.npu_smi_standin import Reply, StandIn
+from tests.support.private_dev import needs_private_dev, with_only_chip
 from tests.support.prometheus_process import answer, needs_prometheus, prometheus
 
 pytestmark = [
@@ -24,23 +23,8 @@ pytestmark = [
     pytest.mark.skipif(
         importlib.util.find_spec("torch_npu") is None, reason="no torch_npu in this environment"
     ),
-    pytest.mark.skipif(
-        os.geteuid() != 0 or shutil.which("unshare") is None,
-        reason="a /dev of its own needs root and unshare",
-    ),
+    needs_private_dev,
 ]
-
-#: A /dev of its own, in which the device node of chip 5 is the only one.
-_PRIVATE_DEV = """
-set -e
-mkdir "$1/dev"
-mount --rbind /dev "$1/dev"
-mount -t tmpfs none /dev
-for node in "$1"/dev/*; do ln -s "$node" /dev/; done
-touch /dev/davinci5
-shift
-exec "$@"
-"""
 
 _SERVER = """
 import sys
@@ -63,10 +47,10 @@ def server(folder: Path, pages: Path) -> Iterator[subprocess.Popen[str]]:
     """A process that makes ten fallbacks for each line that it is sent."""
     from tests.cann_sim import build, environment
 
-    command = ["unshare", "-m", "sh", "-c", _PRIVATE_DEV, "sh", str(folder)]
+    command = with_only_chip(5, folder, [sys.executable, "-c", _SERVER])
     env = environment(build()) | {"NPU_FALLBACK_DIR": str(pages)}
     process = subprocess.Popen(
-        [*command, sys.executable, "-c", _SERVER],
+        command,
         env=env,
         cwd=Path(__file__).parent.parent,
         stdin=subprocess.PIPE,

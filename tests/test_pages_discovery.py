@@ -15,6 +15,7 @@ from npu_fallback_exporter.pages.discovery import (
     readable_default_folders,
     scan,
 )
+from npu_fallback_exporter.pages.file_system import file_system_of, is_remote
 from npu_fallback_exporter.pages.page import Reading, read_page
 
 from .support.page_factory import PageFactory, writer_of
@@ -35,9 +36,10 @@ def test_pages_of_several_folders_are_found_with_their_state(tmp_path: Path) -> 
 
 
 def test_files_being_made_and_foreign_files_are_ignored(tmp_path: Path) -> None:
-    for name in ("1-2-3.tmp", "notes.txt", "page", "1.armfail"):
+    for name in ("1-2-3.tmp", "notes.txt", "page"):
         (tmp_path / name).touch()
-    assert _scan(tmp_path) == Scan((), ())
+    found = _scan(tmp_path)
+    assert (found.pages, found.skipped) == ((), ())
 
 
 def test_bad_files_cost_only_themselves(tmp_path: Path) -> None:
@@ -121,3 +123,37 @@ def test_a_default_folder_that_others_may_write_is_not_read(tmp_path: Path) -> N
 def test_a_default_folder_that_is_a_link_is_not_read(tmp_path: Path) -> None:
     (tmp_path / f"npu-fallback-{os.geteuid()}").symlink_to(tmp_path)
     assert readable_default_folders([tmp_path]) == ()
+
+
+def test_a_folder_that_may_be_shared_between_machines_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    PageFactory().events("aten::a", 1).write(tmp_path)
+    device = tmp_path.stat().st_dev
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(
+        f"21 1 0:5 / /elsewhere rw - tmpfs none rw\n"
+        f"22 1 {os.major(device)}:{os.minor(device)} / / rw shared:1 - fuse.sshfs host:/x rw\n"
+    )
+    monkeypatch.setattr(
+        discovery, "file_system_of", lambda descriptor: file_system_of(descriptor, mounts)
+    )
+    found = _scan(tmp_path)
+    assert found.pages == ()
+    assert [str(skipped.error) for skipped in found.skipped] == [
+        f"pages folder {tmp_path} is on fuse.sshfs, which is not shared memory of this host: "
+        "name a folder on a tmpfs with --pages, and in NPU_FALLBACK_DIR of the servers"
+    ]
+
+
+def test_the_file_system_of_a_folder_is_told(tmp_path: Path) -> None:
+    descriptor = os.open("/dev/shm" if Path("/dev/shm").is_mount() else tmp_path, os.O_RDONLY)
+    name = file_system_of(descriptor)
+    os.close(descriptor)
+    assert name == ("tmpfs" if Path("/dev/shm").is_mount() else name)
+    assert not is_remote(name)
+
+
+@pytest.mark.parametrize("name", ["nfs", "nfs4", "fuse", "fuse.s3fs", "9p", "virtiofs", "cifs"])
+def test_file_systems_between_machines_are_remote(name: str) -> None:
+    assert is_remote(name)

@@ -21,6 +21,7 @@ VERBS = (
     "run",
     "demo",
     "build-hook",
+    "gate",
     "repro",
 )
 

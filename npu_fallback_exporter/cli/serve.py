@@ -16,8 +16,8 @@ from ..errors import ConfigError
 from . import npu_smi_flags
 
 if TYPE_CHECKING:
-    from ..aggregator import Aggregator
     from ..collectors.base import Collector
+    from ..collectors.fallback import FallbackCollector
     from ..npu_smi.sampler import NpuSmiSampler
     from ..web.server import ListenAddress
     from ..web.watched_config import WatchedConfig
@@ -96,6 +96,8 @@ def run(args: argparse.Namespace) -> int:
     # Imported here, so that the other verbs need neither prometheus_client nor uvicorn.
     from ..aggregator import Aggregator
     from ..collectors.composite import CompositeCollector
+    from ..collectors.fallback import FallbackCollector
+    from ..collectors.housekeeping import Housekeeping
     from ..web import server, standby
     from ..web.app import ExporterApp
     from ..web.watched_config import WatchedConfig
@@ -109,8 +111,9 @@ def run(args: argparse.Namespace) -> int:
         aggregator = Aggregator(args.max_ops, args.fold_npu, _boot_id())
         folders = _folders(args.pages)
         sampler = npu_smi_flags.sampler_of(args)
+        fallback = FallbackCollector(folders, aggregator, args.created_lines)
         app = ExporterApp(
-            CompositeCollector(_collectors(aggregator, folders, sampler, args)),
+            CompositeCollector(_collectors(fallback, sampler)),
             needed=("fallback",),
             config=lambda: watched.current.config,
             shows_details=server.may_show_details(
@@ -121,6 +124,7 @@ def run(args: argparse.Namespace) -> int:
         _tell_address(listener, watched)
         if sampler is not None:
             stack.enter_context(sampler)
+        stack.enter_context(Housekeeping(fallback))
         # Until SIGTERM or SIGINT; answers under way are finished.
         server.ExporterServer(app, listener, watched).run()
     return 0
@@ -149,21 +153,14 @@ def _tell_address(listener: socket.socket, watched: WatchedConfig) -> None:
         _log.warning("passwords cross the network unencrypted: add tls_server_config")
 
 
-def _collectors(
-    aggregator: Aggregator,
-    folders: Callable[[], Iterable[Path]],
-    sampler: NpuSmiSampler | None,
-    args: argparse.Namespace,
-) -> list[Collector]:
+def _collectors(fallback: FallbackCollector, sampler: NpuSmiSampler | None) -> list[Collector]:
     """Everything that is asked at a scrape, in the order of the answer."""
     from ..collectors.build_info import BuildInfoCollector
-    from ..collectors.fallback import FallbackCollector
     from ..collectors.host import HostCollector, identities_of
     from ..collectors.npu_mapping import NpuMappingCollector
     from ..collectors.npu_smi import NpuSmiCollector
     from ..collectors.process import OwnProcessCollector
 
-    fallback = FallbackCollector(folders, aggregator, args.created_lines)
     devices: list[Collector] = []
     if sampler is not None:
         devices = [

@@ -22,15 +22,11 @@ class HookFamilies:
 
     Args:
         totals: where from.
-        arm_failures: by reason.
         created_lines: also give the time since when each counter counts.
     """
 
-    def __init__(
-        self, totals: Totals, arm_failures: Mapping[str, int], created_lines: bool = False
-    ) -> None:
+    def __init__(self, totals: Totals, created_lines: bool = False) -> None:
         self._totals = totals
-        self._arm_failures = arm_failures
         self._created_lines = created_lines
 
     def build(self) -> list[Metric]:
@@ -132,7 +128,7 @@ class HookFamilies:
         yield self._hooks()
         yield hook.PROCESSES.of(live.processes)
         yield self._counter(hook.PROCESSES_FINISHED, totals.processes_finished)
-        yield _by_reason(hook.ARM_FAILURES, self._arm_failures)
+        yield _by_reason(hook.ARM_FAILURES, totals.arm_failures)
         if live.processes:
             watched = hook.OPERATORS_WATCHED.family()
             for cpu_kernel, ops in (

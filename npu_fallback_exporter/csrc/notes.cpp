@@ -22,7 +22,7 @@ bool append_note(Page& page, NoteType type, std::uint16_t op_row, std::uint64_t 
   const std::lock_guard<std::mutex> lock(notes_mutex());
   const std::size_t used = page.header.note_bytes.load(std::memory_order_relaxed);
   const std::size_t bytes = sizeof(NoteHeader) + ((text.size() + 7) & ~std::size_t{7});
-  if (used + bytes + keep_free > kNoteBytes) {
+  if (used > kNoteBytes || bytes + keep_free > kNoteBytes - used) {
     page.header.notes_dropped.fetch_add(1, std::memory_order_relaxed);
     return false;
   }

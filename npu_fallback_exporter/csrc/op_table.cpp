@@ -40,10 +40,15 @@ Slot& other_slot(Page* page, Kind kind, std::uint32_t npu) {
   return slot;
 }
 
+// How many rows of a table are used. Never more than there are, whoever has written to the page.
+std::uint64_t used(const Counter& rows, std::uint64_t most) {
+  return std::min(rows.load(std::memory_order_relaxed), most);
+}
+
 // Row of `record` in the page's op table; 0 when there is no room.
 std::uint64_t find_or_add_op_row(Page* page, const OpRecord& record) {
   const std::string name = page_name(record);
-  const std::uint64_t rows = page->header.op_rows.load(std::memory_order_relaxed);
+  const std::uint64_t rows = used(page->header.op_rows, kMaxOps);
   for (std::uint64_t row = 1; row < rows; ++row) {
     const OpRow& op = page->ops[row];
     const std::uint32_t bytes = op.name_bytes.load(std::memory_order_relaxed);
@@ -61,14 +66,14 @@ std::uint64_t find_or_add_op_row(Page* page, const OpRecord& record) {
 }
 
 Slot* find_or_add_general_slot(Page* page, std::uint64_t key) {
-  const std::uint64_t used = page->header.general_slots.load(std::memory_order_relaxed);
-  for (std::uint64_t index = 0; index < used; ++index) {
+  const std::uint64_t slots = used(page->header.general_slots, kGeneralSlots);
+  for (std::uint64_t index = 0; index < slots; ++index) {
     if (page->slots[index].key.load(std::memory_order_relaxed) == key) return &page->slots[index];
   }
-  if (used == kGeneralSlots) return nullptr;
-  page->slots[used].key.store(key, std::memory_order_release);
-  page->header.general_slots.store(used + 1, std::memory_order_release);
-  return &page->slots[used];
+  if (slots == kGeneralSlots) return nullptr;
+  page->slots[slots].key.store(key, std::memory_order_release);
+  page->header.general_slots.store(slots + 1, std::memory_order_release);
+  return &page->slots[slots];
 }
 
 }  // namespace
@@ -129,14 +134,14 @@ Slot* OpTable::find_or_add_slot(Page* page, std::uint32_t generation, OpRecord& 
 void OpTable::count_sync(Page& page, const OpRecord& record, std::uint32_t npu) noexcept {
   const std::lock_guard<std::mutex> lock(table_mutex());
   const std::uint64_t key = row_key(find_or_add_op_row(&page, record), Kind::kDispatcher, npu);
-  const std::uint64_t used = page.header.sync_rows.load(std::memory_order_relaxed);
+  const std::uint64_t rows = used(page.header.sync_rows, kSyncRows - 1);
   std::uint64_t row = 0;
-  while (row < used && page.syncs[row].key.load(std::memory_order_relaxed) != key) ++row;
+  while (row < rows && page.syncs[row].key.load(std::memory_order_relaxed) != key) ++row;
   if (row == kSyncRows - 1) {
     page.syncs[row].key.store(row_key(0, Kind::kDispatcher, 0), std::memory_order_release);
-  } else if (row == used) {
+  } else if (row == rows) {
     page.syncs[row].key.store(key, std::memory_order_release);
-    page.header.sync_rows.store(used + 1, std::memory_order_release);
+    page.header.sync_rows.store(rows + 1, std::memory_order_release);
   }
   page.syncs[row].count.fetch_add(1, std::memory_order_relaxed);
 }

@@ -1,8 +1,8 @@
 #include "page_file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -13,6 +13,7 @@
 
 #include "clock.h"
 #include "error.h"
+#include "file_status.h"
 #include "process_identity.h"
 
 namespace nfe {
@@ -47,7 +48,7 @@ const char* remote_file_system(long type) {
 
 void check_folder(const PageConfig& config) {
   const std::string& folder = config.directory;
-  const mode_t mode = config.group >= 0 ? 0750 : 0700;
+  const mode_t mode = config.group >= 0 ? 02750 : 0700;  // setgid: what is made in it is shared
   if (config.directory_is_default && mkdir(folder.c_str(), mode) == 0 && config.group >= 0) {
     // Best effort: readers of the group are told below if the folder stays closed to them.
     if (chown(folder.c_str(), static_cast<uid_t>(-1), static_cast<gid_t>(config.group)) != 0 ||
@@ -58,7 +59,7 @@ void check_folder(const PageConfig& config) {
     }
   }
   struct stat status {};
-  if (lstat(folder.c_str(), &status) != 0) {
+  if (file_status(folder.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
     fail("cannot use pages folder " + folder + " (" + errno_text() + ")", kSetDir);
   }
   if (config.directory_is_default &&
@@ -72,6 +73,24 @@ void check_folder(const PageConfig& config) {
       fail("pages folder " + folder + " is on " + name + ", which is not shared memory of this host",
            kSetDir);
     }
+  }
+}
+
+// Exporters, and processes that arm, merge the pages of ended processes and remove them. Where
+// nobody does, the tmpfs must not fill up: its memory is the server's.
+void check_number_of_pages(const std::string& folder) {
+  constexpr int kMostPages = 1024;
+  DIR* directory = opendir(folder.c_str());
+  if (directory == nullptr) return;  // may be written but not listed
+  int pages = 0;
+  while (const dirent* entry = readdir(directory)) {
+    const std::size_t length = std::strlen(entry->d_name);
+    if (length > 5 && std::strcmp(entry->d_name + length - 5, ".page") == 0) ++pages;
+  }
+  closedir(directory);
+  if (pages >= kMostPages) {
+    fail("pages folder " + folder + " holds " + std::to_string(pages) + " pages already",
+         "run an exporter that may write there, or remove the pages of processes that ended");
   }
 }
 
@@ -150,6 +169,7 @@ void lock_whole_file(int descriptor, const std::string& path) {
 
 PageFile create_page_file(const PageConfig& config) {
   check_folder(config);
+  check_number_of_pages(config.directory);
   const ProcessIdentity identity = identify_process();
   const std::string stem = config.directory + "/" + std::to_string(identity.pid) + "-" +
                            std::to_string(identity.start_ticks) + "-" + identity.random_hex();
@@ -190,6 +210,19 @@ PageFile create_page_file(const PageConfig& config) {
   }
   PageFile result{page, file.descriptor, path};
   file.keep();
+  return result;
+}
+
+PageFile create_private_page(const PageConfig& config) noexcept {
+  void* memory =
+      mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return {};
+  Page* page = static_cast<Page*>(memory);
+  page->header.max_ops = config.max_ops;
+  fill_other_op(page->ops[0]);
+  page->header.op_rows.store(1, std::memory_order_release);
+  PageFile result;
+  result.page = page;
   return result;
 }
 

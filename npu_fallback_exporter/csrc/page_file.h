@@ -37,6 +37,10 @@ struct PageFile {
 // Throws Error with reason "page" when the folder cannot hold a page. Leaves nothing behind then.
 PageFile create_page_file(const PageConfig& config);
 
+// A page in private memory, which nobody else sees: for a process whose hook must go on without a
+// file. Its path is empty; `page` is null when there is no memory.
+PageFile create_private_page(const PageConfig& config) noexcept;
+
 // In a forked child: lets go of the parent's page without touching its contents.
 void release_page_file(PageFile& file) noexcept;
 

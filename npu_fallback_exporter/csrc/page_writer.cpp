@@ -12,6 +12,7 @@
 #include "error.h"
 #include "notes.h"
 #include "op_table.h"
+#include "page_guard.h"
 #include "policy.h"
 #include "summary.h"
 
@@ -48,6 +49,7 @@ void PageWriter::in_forked_child() noexcept {
   if (writer.file_.page == nullptr) return;
   writer.page_.store(nullptr, std::memory_order_release);
   ++writer.generation_;
+  unguard_page();
   release_page_file(writer.file_);
   writer.without_page_.operators.store(0, std::memory_order_relaxed);
   writer.without_page_.device_allocations.store(0, std::memory_order_relaxed);
@@ -58,7 +60,9 @@ void PageWriter::open(const PageConfig& config) {
   const std::lock_guard<std::mutex> lock(slow_path_mutex());
   if (file_.page != nullptr) return;
   config_ = config;
-  publish(create_page_file(config_));
+  PageFile file = create_page_file(config_);
+  guard_page(file);
+  publish(std::move(file));
 }
 
 void PageWriter::publish(PageFile file) noexcept {
@@ -89,14 +93,19 @@ Page* PageWriter::page_after_fork() noexcept {
   if (!remake_.load(std::memory_order_acquire)) return page_.load(std::memory_order_acquire);
   const std::lock_guard<std::mutex> lock(slow_path_mutex());
   if (!remake_.load(std::memory_order_relaxed)) return file_.page;
+  PageFile file;
   try {
-    publish(create_page_file(config_));
+    file = create_page_file(config_);
+    guard_page(file);
   } catch (const Error& error) {
     std::fprintf(stderr, "npu-fallback-exporter: this process counts nothing: %s: %s\n",
                  error.what(), error.next_step().c_str());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "npu-fallback-exporter: this process counts nothing: %s\n", error.what());
   }
+  // Without a file the hook goes on all the same: strict mode is a promise.
+  if (file.page == nullptr) file = create_private_page(config_);
+  if (file.page != nullptr) publish(std::move(file));
   remake_.store(false, std::memory_order_release);  // one attempt: what failed is said once
   return file_.page;
 }

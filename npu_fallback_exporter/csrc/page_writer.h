@@ -24,7 +24,8 @@ class PageWriter {
   // Makes the page if there is none. Throws Error("page"). A second call changes nothing.
   void open(const PageConfig& config);
 
-  // The page to count in; null when there is none and none can be made. Never throws.
+  // The page to count in; null before open(). In a forked child that cannot make a file it is one
+  // in private memory, which is said once. Never throws.
   Page* page() noexcept {
     Page* page = page_.load(std::memory_order_acquire);
     return page != nullptr ? page : page_after_fork();

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import npu_fallback_exporter
+from npu_fallback_exporter.carried.retirement import tidy
 from npu_fallback_exporter.config import Mode, ModeSource, ServerSettings, Track, parse_mode
 from npu_fallback_exporter.errors import ArmError, NpuFallbackError
 from npu_fallback_exporter.instrument import call_sites
@@ -164,7 +165,10 @@ def _arm(settings: ServerSettings) -> None:
             hook = _State.hook = load(settings.hook_path)
             _apply_policy()
             call_sites.record(hook, wanted=settings.call_sites)
-            hook.arm(_hook_config(settings))
+            config = _hook_config(settings)
+            # Before a page is added: perhaps nobody else removes those of ended processes.
+            tidy(config.directory)
+            hook.arm(config)
             _tell_what_strict_leaves_out(settings)
         except Exception as error:  # whatever it is, it is not the server's fault
             _fail(error, settings)

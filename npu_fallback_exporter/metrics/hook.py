@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from .spec import MetricSpec
 
-_RESTARTS = "Falls only if this exporter restarts after pages of ended processes were removed."
+_RESTARTS = (
+    "Falls only if this exporter restarts after somebody else removed or damaged files in the "
+    "pages folder."
+)
 
 EVENTS = MetricSpec(
     "npu_fallback_events_total",
@@ -159,7 +162,7 @@ PROCESSES_FINISHED = MetricSpec(
     "npu_fallback_processes_finished_total",
     "counter",
     "Processes with a page that have ended. Not counted: processes whose page went away before "
-    "this exporter saw it.",
+    "an exporter saw it.",
 )
 ARM_FAILURES = MetricSpec(
     "npu_fallback_arm_failures_total",

@@ -5,12 +5,16 @@ They need no hook binary, so that a missing one is counted too.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import secrets
 import time
-from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
+
+from .small_file import read_small_file
 
 SUFFIX = ".armfail"
 OTHER = "other"
@@ -32,7 +36,7 @@ def record(folder: Path, reason: str, group: int | None = None) -> None:
         group: id of the group that may read the file; None: only this user may.
     """
     try:
-        folder.mkdir(mode=0o700, exist_ok=True)
+        _make(folder, group)
         if sum(1 for _ in folder.glob(f"*{SUFFIX}")) >= MAX_FILES:
             return
         stem = f"{os.getpid()}-{secrets.token_hex(16)}"
@@ -50,41 +54,64 @@ def record(folder: Path, reason: str, group: int | None = None) -> None:
         pass
 
 
+class ArmFailure(NamedTuple):
+    """One file.
+
+    Attributes:
+        name: of the file.
+        digest: 32 hex digits that tell it from every other.
+        reason: one of REASONS.
+    """
+
+    name: str
+    digest: str
+    reason: str
+
+
 class ArmFailures:
-    """Counts the files of all folders, each once, for the lifetime of the exporter."""
+    """The files of all folders. Each is read once: names are random and never used again."""
 
     def __init__(self) -> None:
-        self._totals: Counter[str] = Counter(dict.fromkeys(REASONS, 0))
-        self._seen: dict[str, frozenset[str]] = {}
+        self._known: dict[str, dict[str, ArmFailure]] = {}
 
-    def scan(self, folder: str, names: list[str], folder_fd: int) -> None:
-        """Count the files of one folder that were not there before.
+    def of_folder(
+        self, folder: str, names: Iterable[str], folder_fd: int
+    ) -> tuple[ArmFailure, ...]:
+        """Return those of one folder.
 
         Args:
-            folder: what tells this folder from others.
+            folder: what tells it from others.
             names: its entries.
             folder_fd: its descriptor.
         """
-        present = frozenset(name for name in names if name.endswith(SUFFIX))
-        for name in present - self._seen.get(folder, frozenset()):
-            self._totals[_read_reason(name, folder_fd)] += 1
-        self._seen[folder] = present  # names are random, so one that is gone never returns
+        known = self._known.get(folder, {})
+        self._known[folder] = {
+            name: known.get(name) or ArmFailure(name, _digest(name), _read_reason(name, folder_fd))
+            for name in names
+            if name.endswith(SUFFIX)
+        }
+        return tuple(self._known[folder].values())
 
-    @property
-    def totals(self) -> dict[str, int]:
-        """Failures by reason; every one of REASONS is there."""
-        return dict(self._totals)
+
+def _make(folder: Path, group: int | None) -> None:
+    """Make the folder as the native page writer does, if it is not there."""
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        return
+    if group is not None:
+        os.chown(folder, -1, group)
+        folder.chmod(0o2750)
+
+
+def _digest(name: str) -> str:
+    return hashlib.blake2b(os.fsencode(name), digest_size=16).hexdigest()
 
 
 def _read_reason(name: str, folder_fd: int) -> str:
     """Reason in a file; OTHER when it cannot be read: that arming failed is known all the same."""
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     try:
-        descriptor = os.open(name, flags, dir_fd=folder_fd)
-        try:
-            content = json.loads(os.pread(descriptor, _MAX_BYTES, 0))
-        finally:
-            os.close(descriptor)
+        content = json.loads(read_small_file(name, folder_fd, _MAX_BYTES))
     except (OSError, ValueError, RecursionError):
         return OTHER
     reason = content.get("reason") if isinstance(content, dict) else None

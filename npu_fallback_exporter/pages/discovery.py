@@ -7,15 +7,22 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import PageError
-from .arm_failure import ArmFailures
+from .arm_failure import ArmFailure, ArmFailures
+from .file_system import file_system_of, is_remote
 from .page import Reading, read_page
+from .small_file import read_small_file
 
 SUFFIX = ".page"
+
+# Files beside the pages, by which exporters carry over the counts of processes that have ended,
+# and the most bytes that they may have.
+CARRIED_FILES = {"totals.json": 8 << 20, "armed.json": 1 << 20}
+_CARRIED = "run all exporters of this folder with the same uid, or remove the file"
 _FOLDER = re.compile(r"npu-fallback-([0-9]+)")
 _SHARED_MEMORY = Path("/dev/shm")  # nosec B108 # noqa: S108 - its folders are checked for their owner
 _MOUNTS = Path("/proc/self/mounts")
@@ -27,6 +34,11 @@ class FoundPage:
 
     path: str
     reading: Reading
+
+    @property
+    def digest(self) -> str:
+        """Short name of its process."""
+        return self.reading.page.identity.digest
 
 
 @dataclass(frozen=True)
@@ -43,11 +55,27 @@ class SkippedFile:
 
 
 @dataclass(frozen=True)
+class FoundFolder:
+    """What a folder held beside its pages.
+
+    Attributes:
+        failures: arm failures.
+        carried: contents of the CARRIED_FILES that are there, read after the pages: a page that
+            was merged and removed meanwhile is in one or the other.
+    """
+
+    path: Path
+    failures: tuple[ArmFailure, ...] = ()
+    carried: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Scan:
     """What the folders held, in ascending order of the paths."""
 
-    pages: tuple[FoundPage, ...]
-    skipped: tuple[SkippedFile, ...]
+    pages: tuple[FoundPage, ...] = ()
+    skipped: tuple[SkippedFile, ...] = ()
+    folders: tuple[FoundFolder, ...] = ()
 
 
 def default_folder(uid: int, mounts: Path = _MOUNTS) -> Path:
@@ -67,12 +95,13 @@ def readable_default_folders(bases: Iterable[Path] | None = None) -> tuple[Path,
 
 
 def scan(folders: Iterable[Path], failures: ArmFailures) -> Scan:
-    """Read every page in the folders, and count their arm failures.
+    """Read every page in the folders, their arm failures and what is carried over there.
 
     A folder that is not there yet is empty. A file that cannot be read costs only itself.
     """
     pages: list[FoundPage] = []
     skipped: list[SkippedFile] = []
+    found: list[FoundFolder] = []
     for folder in folders:
         try:
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -82,15 +111,35 @@ def scan(folders: Iterable[Path], failures: ArmFailures) -> Scan:
             skipped.append(SkippedFile(str(folder), 0, _closed_folder(folder, error)))
             continue
         try:
+            file_system = file_system_of(descriptor)
+            if is_remote(file_system):
+                skipped.append(SkippedFile(str(folder), 0, _remote_folder(folder, file_system)))
+                continue
             with os.scandir(descriptor) as entries:
                 names = sorted(entry.name for entry in entries)
-            failures.scan(str(folder), names, descriptor)
+            failed = failures.of_folder(str(folder), names, descriptor)
             for name in names:
                 if name.endswith(SUFFIX):
                     _read(folder, name, descriptor, pages, skipped)
+            carried = _read_carried(folder, descriptor, skipped)
+            found.append(FoundFolder(folder, failed, carried))
         finally:
             os.close(descriptor)
-    return Scan(tuple(pages), tuple(skipped))
+    return Scan(tuple(pages), tuple(skipped), tuple(found))
+
+
+def _read_carried(folder: Path, folder_fd: int, skipped: list[SkippedFile]) -> dict[str, bytes]:
+    contents: dict[str, bytes] = {}
+    for name, most in CARRIED_FILES.items():
+        try:
+            contents[name] = read_small_file(name, folder_fd, most)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            reason = "permission" if isinstance(error, PermissionError) else "io"
+            what = f"cannot read it ({error.strerror or error})"
+            skipped.append(SkippedFile(f"{folder}/{name}", 0, PageError(reason, what, _CARRIED)))
+    return contents
 
 
 def _read(
@@ -108,6 +157,14 @@ def _read(
         with contextlib.suppress(OSError):
             inode = os.stat(name, dir_fd=folder_fd, follow_symlinks=False).st_ino
         skipped.append(SkippedFile(path, inode, error))
+
+
+def _remote_folder(folder: Path, file_system: str) -> PageError:
+    return PageError(
+        "remote",
+        f"pages folder {folder} is on {file_system}, which is not shared memory of this host",
+        "name a folder on a tmpfs with --pages, and in NPU_FALLBACK_DIR of the servers",
+    )
 
 
 def _closed_folder(folder: Path, error: OSError) -> PageError:

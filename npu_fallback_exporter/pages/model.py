@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 
@@ -15,6 +17,12 @@ class Identity:
     pid_namespace: int
     start_ticks: int
     random: bytes
+
+    @cached_property
+    def digest(self) -> str:
+        """A short name: 32 hex digits."""
+        parts = (self.boot_id, self.pid_namespace, self.start_ticks, self.random)
+        return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -60,6 +68,16 @@ class ArmedTime:
     def ever(self) -> bool:
         """Whether the writer was ever armed."""
         return self.armed_ns > 0 or self.since_ns > 0
+
+    def until_ns(self, end_ns: int) -> int:
+        """How long it was armed, if the span that goes on ended at `end_ns`."""
+        running = max(0, end_ns - self.since_ns) if self.since_ns else 0
+        return self.armed_ns + running
+
+    @property
+    def until_last_seen_ns(self) -> int:
+        """How long it was armed for certain."""
+        return self.until_ns(self.last_seen_ns)
 
 
 class Op(NamedTuple):

@@ -102,9 +102,9 @@ def decode_notes(read: Callable[[int, int], bytes], size: int) -> Notes:
             corrupt(f"has a note on op row {op_row}, which has no name")
         content = _json(text)
         if note_type == layout.NOTE_CALL_SITE:
-            call_sites[op.name] = (*call_sites.get(op.name, ()), _call_site(content, unix_ns))
+            call_sites[op.name] = (*call_sites.get(op.name, ()), call_site_of(content, unix_ns))
         elif note_type == layout.NOTE_ARGUMENTS:
-            signatures[op.name] = (*signatures.get(op.name, ()), _arguments(content))
+            signatures[op.name] = (*signatures.get(op.name, ()), signature_of(content))
     return Notes(call_sites, signatures, dropped)
 
 
@@ -134,7 +134,8 @@ def _json(text: bytes) -> dict[str, Any]:
     return content
 
 
-def _call_site(content: dict[str, Any], unix_ns: int) -> CallSite:
+def call_site_of(content: dict[str, Any], unix_ns: int) -> CallSite:
+    """Validate the JSON of a call site. Raises PageError."""
     place, stack, signature = content.get("site"), content.get("stack"), content.get("signature")
     if not isinstance(stack, list):
         corrupt("has a call site without a stack")
@@ -159,7 +160,8 @@ def _place(value: object) -> Place:
     return Place(printable(file), int(line), printable(function))
 
 
-def _arguments(content: dict[str, Any]) -> tuple[Argument, ...]:
+def signature_of(content: dict[str, Any]) -> tuple[Argument, ...]:
+    """Validate the JSON of an argument signature. Raises PageError."""
     arguments = content.get("arguments")
     if not isinstance(arguments, list):
         corrupt("has a signature without arguments")

@@ -25,6 +25,7 @@ REASONS = (
     "magic",
     "not_regular",
     "permission",
+    "remote",
     "truncated",
     "vanished",
     "version",
@@ -114,8 +115,13 @@ def _is_locked_by_writer(descriptor: int) -> bool:
     question = _FLOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0)
     try:
         answer = fcntl.fcntl(descriptor, _F_OFD_GETLK, question)
-    except OSError:
-        return False  # no locks on this file system: the page counts as one that has ended
+    except OSError as error:
+        # Without locks nobody can tell whether the writer has ended.
+        raise PageError(
+            "io",
+            f"cannot ask for the lock of the page ({error.strerror})",
+            "name a folder on a tmpfs with --pages, and in NPU_FALLBACK_DIR of the servers",
+        ) from None
     return bool(_FLOCK.unpack(answer)[0] != fcntl.F_UNLCK)
 
 

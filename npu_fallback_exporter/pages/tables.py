@@ -29,6 +29,10 @@ _KEY_BITS = (1 << 63) | (0xFFFF << 16) | 0xFFFF
 
 _ZEROS = bytes(2048)
 
+# What is remembered of tables, two for each page. The largest takes a quarter of a megabyte, and
+# those of processes that have ended stay until others take their place.
+_REMEMBERED = 256
+
 
 class RowKey(NamedTuple):
     """A key as numbers."""
@@ -76,7 +80,7 @@ def decode_shards(table: bytes) -> tuple[int, int]:
     return sum(numbers[0::2]), sum(numbers[1::2])
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=_REMEMBERED // 2)
 def decode_ops(table: bytes) -> tuple[Op | None, ...]:
     """Decode the op rows; None: a row whose name is not there yet."""
     size = layout.OP_ROW.size
@@ -95,7 +99,7 @@ def _op(row: bytes) -> Op | None:
     return Op(name, bool(has_cpu_kernel), first_seen_unix_ns)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=_REMEMBERED)
 def _keys(column: bytes, kinds: int) -> tuple[int, tuple[RowKey | None, ...]]:
     """Return the op rows that the keys need, and the keys; None: a row that is not there yet."""
     numbers = struct.unpack(f"<{len(column) // _WORD}Q", column)
@@ -133,7 +137,7 @@ def decode_slots(rows: Rows, op_table: bytes) -> dict[SlotKey, SlotCounters]:
     return slots
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=_REMEMBERED)
 def _slot_keys(column: bytes, op_table: bytes) -> tuple[tuple[SlotKey | None, ...], bool]:
     """Return the keys by name, and whether there are no two alike and no gaps."""
     ops = decode_ops(op_table)

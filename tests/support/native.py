@@ -10,7 +10,7 @@ from pathlib import Path
 
 from npu_fallback_exporter.instrument.hook_path import SOURCES, cache_folder
 
-_DRIVERS = Path(__file__).parent.parent / "native"
+_NATIVE = Path(__file__).parent.parent / "native"
 
 #: Sources that need PyTorch's headers.
 _TORCH_SIDE = {
@@ -36,12 +36,17 @@ FLAGS = {
 
 
 def driver(flavour: str = "plain", name: str = "driver") -> Path:
-    """Compile a driver with one set of :data:`FLAGS` if that was not done, return its path."""
-    sources = [
-        _DRIVERS / f"{name}.cpp",
-        *sorted(p for p in SOURCES.glob("*.cpp") if p.name not in _TORCH_SIDE),
-    ]
-    digest = hashlib.sha256(repr(FLAGS[flavour]).encode())
+    """Compile a driver with one set of :data:`FLAGS` if that was not done, return its path.
+
+    Args:
+        flavour: which flags.
+        name: of its source in ``tests/native``, without the suffix. A name that starts with
+            ``lib`` gives a shared library.
+    """
+    source = _NATIVE / f"{name}.cpp"
+    sources = [source, *sorted(p for p in SOURCES.glob("*.cpp") if p.name not in _TORCH_SIDE)]
+    flags = [*FLAGS[flavour], *(["-shared", "-fPIC"] if name.startswith("lib") else [])]
+    digest = hashlib.sha256(repr(flags).encode())
     for path in [*sources, *sorted(SOURCES.glob("*.h"))]:
         digest.update(path.read_bytes())
     folder = cache_folder().parent / "native-tests"
@@ -53,7 +58,7 @@ def driver(flavour: str = "plain", name: str = "driver") -> Path:
             unfinished = binary.with_suffix(".tmp")
             subprocess.run(
                 [
-                    *("g++", "-std=c++17", "-pthread", *FLAGS[flavour], f"-I{SOURCES}"),
+                    *("g++", "-std=c++17", "-pthread", *flags, f"-I{SOURCES}"),
                     *(*map(str, sources), "-o", str(unfinished)),
                 ],
                 check=True,

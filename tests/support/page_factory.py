@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import struct
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ class PageFactory:
         self.data = bytearray(layout.PAGE_BYTES)
         self._op_rows: dict[str, int] = {}
         self._slot_rows: dict[tuple[str, str, int], int] = {}
+        self._note_bytes = 0
         self._sync_rows: dict[tuple[str, int], int] = {}
         values: dict[str, object] = {
             "magic": layout.MAGIC,
@@ -137,6 +139,17 @@ class PageFactory:
         self._put(layout.PROCESS_SHARD, start, "operators", operators)
         self._put(layout.PROCESS_SHARD, start, "device_allocations", device_allocations)
         return self
+
+    def note(self, note_type: int, op_row: int, content: object) -> PageFactory:
+        """Append a note of an op: its JSON."""
+        text = json.dumps(content).encode()
+        header = struct.Struct(layout.NOTE_HEADER.format)
+        size = header.size + (len(text) + 7 & ~7)
+        at = layout.PAGE.offsets["notes"] + self._note_bytes
+        header.pack_into(self.data, at, size, note_type, op_row, 0, len(text), 0)
+        self.data[at + header.size : at + header.size + len(text)] = text
+        self._note_bytes += size
+        return self.set(note_bytes=self._note_bytes)
 
     @property
     def name(self) -> str:

@@ -1,0 +1,1 @@
+"""The canary gate: whether a candidate falls back more than its baseline."""
