@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ssl
+import sys
 from pathlib import Path
 
 import pytest
 
 from npu_fallback_exporter.errors import ConfigError
-from npu_fallback_exporter.web.tls import TlsSettings
+from npu_fallback_exporter.web.tls import _CURVES, TlsSettings
 from npu_fallback_exporter.web.web_config import WebConfig, parse
 
 from .support.web import Certificates, hash_of
@@ -58,7 +59,8 @@ def test_suites_of_tls_13_alone_leave_tls_13_alone() -> None:
 
 def test_every_choice_that_is_accepted_can_be_loaded(tmp_path: Path) -> None:
     Certificates.make(tmp_path)
-    for curve in ("CurveP256", "CurveP384", "CurveP521", "X25519"):
+    x25519 = ("X25519",) if sys.version_info >= (3, 11) else ()
+    for curve in ("CurveP256", "CurveP384", "CurveP521", *x25519):
         text = (
             f"tls_server_config: {{cert_file: cert.pem, key_file: key.pem, max_version: TLS12,"
             f" cipher_suites: [TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384], min_version: TLS12,"
@@ -71,6 +73,20 @@ def test_every_choice_that_is_accepted_can_be_loaded(tmp_path: Path) -> None:
             "ECDHE-ECDSA-AES256-GCM-SHA384"
         ]
         assert not context.options & ssl.OP_CIPHER_SERVER_PREFERENCE
+
+
+def test_a_curve_that_openssl_does_not_take_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Certificates.make(tmp_path)
+    monkeypatch.setitem(_CURVES, "X25519", "no-curve")
+    settings = parse(
+        b"tls_server_config: {cert_file: cert.pem, key_file: key.pem, curve_preferences: [X25519]}",
+        tmp_path,
+    ).tls
+    assert settings is not None
+    with pytest.raises(ConfigError, match="this Python cannot choose no-curve: choose another"):
+        settings.context(Path.read_bytes)
 
 
 def test_headers_are_added_in_lower_case() -> None:

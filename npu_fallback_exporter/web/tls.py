@@ -104,7 +104,7 @@ class TlsSettings:
         if self.suites:
             context.set_ciphers(":".join(self.suites))
         if self.curve is not None:
-            context.set_ecdh_curve(self.curve)
+            _choose_curve(context, self.curve)
         _load_certificate(context, self.cert.read(read_file), self.key.read(read_file))
         if self.client_ca is not None:
             _load_authority(context, self.client_ca, self.client_ca.read(read_file))
@@ -235,6 +235,15 @@ def _curve(names: tuple[str, ...]) -> str | None:
     if len(names) > 1:
         raise ConfigError("curve_preferences: several curves are not offered", "name one, or none")
     return _CURVES[names[0]] if names else None
+
+
+def _choose_curve(context: ssl.SSLContext, curve: str) -> None:
+    try:
+        context.set_ecdh_curve(curve)
+    except (ssl.SSLError, ValueError):  # Python 3.10 knows no X25519 by this call
+        raise ConfigError(
+            f"curve_preferences: this Python cannot choose {curve}", "choose another, or none"
+        ) from None
 
 
 def _load_certificate(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
