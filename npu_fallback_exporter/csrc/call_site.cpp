@@ -4,17 +4,18 @@
 #include <pthread.h>
 
 #include <array>
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <new>
+
+#include "patient_condition.h"
 
 namespace nfe {
 namespace {
 
 struct Shared {
   std::mutex mutex;
-  std::condition_variable changed;
+  PatientCondition changed;
   nfe_sight_callback callback = nullptr;
   unsigned open = 0;  // questions that Python may still be answering
 };
@@ -118,7 +119,7 @@ CallSites::CallSites() {
 void CallSites::in_forked_child() noexcept {
   Shared& state = shared();
   new (&state.mutex) std::mutex;
-  new (&state.changed) std::condition_variable;
+  new (&state.changed) PatientCondition;
   state.open = 0;
   is_answering = false;
 }
@@ -126,7 +127,7 @@ void CallSites::in_forked_child() noexcept {
 void CallSites::set_callback(nfe_sight_callback callback) noexcept {
   std::unique_lock<std::mutex> lock(shared().mutex);
   shared().callback = callback;
-  if (callback == nullptr) shared().changed.wait_for(lock, kPatience, [] { return shared().open == 0; });
+  if (callback == nullptr) shared().changed.wait_for(lock, patience, [] { return shared().open == 0; });
 }
 
 CallSites::Answer CallSites::ask(nfe_sight sight, const std::string& op,
@@ -160,7 +161,7 @@ CallSites::Answer CallSites::ask(nfe_sight sight, const std::string& op,
         close_question();
         return Answer::kNone;
       }
-      if (!shared().changed.wait_for(lock, kPatience, [&] { return question->answered; })) {
+      if (!shared().changed.wait_for(lock, patience, [&] { return question->answered; })) {
         __atomic_store_n(&question->caller_waits, 0, __ATOMIC_RELEASE);
         return Answer::kTooLate;
       }

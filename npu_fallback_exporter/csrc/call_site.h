@@ -4,11 +4,11 @@
 // it. It must not wait for it here: C++ code further up its stack may hold a lock that the holder
 // of the GIL waits for. So the question goes to a thread of its own, made for it, which may wait as
 // long as it has to; the operator's thread stands still until the answer is there, but no longer
-// than kPatience, and then runs on without one. A thread that holds the GIL asks at once.
+// than patience, and then runs on without one. A thread that holds the GIL asks at once.
 //
 // Shared state: the callback, and how many questions are open.
 //   Writers: set_callback(), from Python. Readers: threads at the first sights of an operator, under
-//   one mutex. set_callback(null) returns when no question is open any more (or kPatience has
+//   one mutex. set_callback(null) returns when no question is open any more (or patience has
 //   passed), so that Python can end afterwards.
 // On fork: threads that wait for answers do not exist in the child; mutex and number begin anew.
 #pragma once
@@ -23,7 +23,8 @@ namespace nfe {
 
 class CallSites {
  public:
-  static constexpr std::chrono::milliseconds kPatience{100};
+  // Set by tests alone, before any thread asks.
+  static inline std::chrono::milliseconds patience{100};
 
   enum class Answer { kNone, kKnown, kNew, kTooLate };
 
@@ -32,7 +33,7 @@ class CallSites {
   void set_callback(nfe_sight_callback callback) noexcept;
 
   // Fills in the fields of `sight` that belong to the thread, asks, and puts the answer, the
-  // innermost user frame, into `site`. Never throws, never waits longer than kPatience.
+  // innermost user frame, into `site`. Never throws, never waits longer than patience.
   Answer ask(nfe_sight sight, const std::string& op, const std::string& arguments,
              std::string& site) noexcept;
 

@@ -21,46 +21,26 @@ struct Expose {
   friend constexpr auto member(Name) { return Pointer; }
 };
 
-struct DispatcherFallbacks {
-  friend constexpr auto member(DispatcherFallbacks);
-};
-struct DispatcherOperators {
-  friend constexpr auto member(DispatcherOperators);
-};
-struct DispatcherGuard {
-  friend constexpr auto member(DispatcherGuard);
-};
-template struct Expose<&c10::Dispatcher::backendFallbackKernels_, DispatcherFallbacks>;
-template struct Expose<&c10::Dispatcher::operators_, DispatcherOperators>;
-template struct Expose<&c10::Dispatcher::guard_, DispatcherGuard>;
+// `object.*member(name{})` is then the private member that `pointer` points to.
+#define NFE_EXPOSE(name, pointer)          \
+  struct name {                            \
+    friend constexpr auto member(name);    \
+  };                                       \
+  template struct Expose<pointer, name>
 
-struct HandleDefinition {
-  friend constexpr auto member(HandleDefinition);
-};
-template struct Expose<&c10::OperatorHandle::operatorDef_, HandleDefinition>;
+NFE_EXPOSE(DispatcherFallbacks, &c10::Dispatcher::backendFallbackKernels_);
+NFE_EXPOSE(DispatcherOperators, &c10::Dispatcher::operators_);
+NFE_EXPOSE(DispatcherGuard, &c10::Dispatcher::guard_);
 
-struct EntryKernels {
-  friend constexpr auto member(EntryKernels);
-};
-template struct Expose<&c10::impl::OperatorEntry::kernels_, EntryKernels>;
+NFE_EXPOSE(HandleDefinition, &c10::OperatorHandle::operatorDef_);
+
+NFE_EXPOSE(EntryKernels, &c10::impl::OperatorEntry::kernels_);
 
 // What a kernel is called through, boxed and unboxed.
-struct BoxedKernelOf {
-  friend constexpr auto member(BoxedKernelOf);
-};
-struct BoxedFunctionOf {
-  friend constexpr auto member(BoxedFunctionOf);
-};
-struct UnboxedFunctionOf {
-  friend constexpr auto member(UnboxedFunctionOf);
-};
-struct SymUnboxedFunctionOf {
-  friend constexpr auto member(SymUnboxedFunctionOf);
-};
-template struct Expose<&c10::KernelFunction::boxed_kernel_func_, BoxedKernelOf>;
-template struct Expose<&c10::BoxedKernel::boxed_kernel_func_, BoxedFunctionOf>;
-template struct Expose<&c10::KernelFunction::unboxed_kernel_func_, UnboxedFunctionOf>;
-template struct Expose<&c10::KernelFunction::sym_unboxed_kernel_func_, SymUnboxedFunctionOf>;
+NFE_EXPOSE(BoxedKernelOf, &c10::KernelFunction::boxed_kernel_func_);
+NFE_EXPOSE(BoxedFunctionOf, &c10::BoxedKernel::boxed_kernel_func_);
+NFE_EXPOSE(UnboxedFunctionOf, &c10::KernelFunction::unboxed_kernel_func_);
+NFE_EXPOSE(SymUnboxedFunctionOf, &c10::KernelFunction::sym_unboxed_kernel_func_);
 
 // Holds the dispatcher's lock for registrations. Never run an operator or Python under it.
 class DispatcherLock {

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 
 #include "clock.h"
 #include "error.h"
+#include "file_status.h"
 #include "process_identity.h"
 
 namespace nfe {
@@ -58,7 +58,7 @@ void check_folder(const PageConfig& config) {
     }
   }
   struct stat status {};
-  if (lstat(folder.c_str(), &status) != 0) {
+  if (file_status(folder.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
     fail("cannot use pages folder " + folder + " (" + errno_text() + ")", kSetDir);
   }
   if (config.directory_is_default &&

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -11,6 +10,7 @@
 #include <iterator>
 
 #include "clock.h"
+#include "file_status.h"
 
 namespace nfe {
 namespace {
@@ -49,7 +49,7 @@ ProcessIdentity identify_process() {
   ProcessIdentity identity;
   identity.boot_id = read_file("/proc/sys/kernel/random/boot_id").substr(0, 36);
   struct stat status {};
-  if (stat("/proc/self/ns/pid", &status) == 0) identity.pid_namespace = status.st_ino;
+  if (file_status("/proc/self/ns/pid", &status) == 0) identity.pid_namespace = status.st_ino;
   identity.start_ticks = read_start_ticks();
   identity.pid = getpid();
   if (getrandom(identity.random.data(), identity.random.size(), GRND_NONBLOCK) !=

@@ -21,10 +21,7 @@
 
 namespace nfe {
 
-struct FunctionOf {
-  friend constexpr auto member(FunctionOf);
-};
-template struct Expose<&at::RecordFunction::fn_, FunctionOf>;
+NFE_EXPOSE(FunctionOf, &at::RecordFunction::fn_);
 
 namespace {
 

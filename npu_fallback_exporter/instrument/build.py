@@ -14,6 +14,7 @@ from pathlib import Path
 from npu_fallback_exporter.errors import BuildError
 from npu_fallback_exporter.instrument.hook_path import (
     BOUNDARY_SOURCES,
+    PORTABLE,
     SOURCES,
     HookTarget,
     boundary_file_name,
@@ -140,9 +141,16 @@ def boundary_command() -> list[str]:
         *("-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-shared", "-fvisibility=hidden"),
         # Bound completely at once, and never unloaded: others hold addresses in it.
         *("-pthread", "-Wl,-z,now,-z,nodelete,-z,defs"),
+        *portable_flags(),
+        "-DNFE_DEFINES_DLSYM",
         *map(str, sorted(BOUNDARY_SOURCES.glob("*.c"))),
         "-ldl",
     ]
+
+
+def portable_flags() -> list[str]:
+    """Return the flags that make the result load where glibc is older than here, down to 2.28."""
+    return ["-include", str(PORTABLE / "glibc_floor.h"), "-isystem", str(PORTABLE)]
 
 
 def _compile(command: Sequence[str], path: Path) -> None:
@@ -182,6 +190,7 @@ def _flags(target: HookTarget) -> list[str]:
         "-shared",
         "-fvisibility=hidden",
         f"-D_GLIBCXX_USE_CXX11_ABI={int(target.cxx11_abi)}",
+        *portable_flags(),
         *includes,
     ]
 

@@ -10,7 +10,7 @@ import functools
 import hashlib
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,9 @@ SOURCES = Path(__file__).parent.parent / "csrc"
 
 BOUNDARY_SOURCES = SOURCES / "boundary"
 BOUNDARY_HEADER = BOUNDARY_SOURCES / "boundary.h"
+
+#: Headers that come before all others, in the hook and in the boundary library.
+PORTABLE = SOURCES / "portable"
 
 #: Hooks that came with the package.
 PACKAGED = Path(__file__).parent.parent / "hooks"
@@ -64,20 +67,21 @@ class HookTarget:
 @functools.cache
 def source_hash() -> str:
     """Return 12 hex digits that change with every change of the native sources."""
-    digest = hashlib.sha256()
     # boundary.h is the boundary library's interface, which the hook calls.
-    for path in sorted([*SOURCES.glob("*.cpp"), *SOURCES.glob("*.h"), BOUNDARY_HEADER]):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:12]
+    return _digest([*SOURCES.glob("*.cpp"), *SOURCES.glob("*.h"), BOUNDARY_HEADER])
 
 
 @functools.cache
 def boundary_file_name() -> str:
     """Return the name of the compiled boundary library, which fits every PyTorch."""
+    return f"boundary-{platform.machine()}-{_digest(BOUNDARY_SOURCES.iterdir())}.so"
+
+
+def _digest(sources: Iterable[Path]) -> str:
     digest = hashlib.sha256()
-    for path in sorted(BOUNDARY_SOURCES.iterdir()):
+    for path in sorted([*sources, *PORTABLE.rglob("*.h")]):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return f"boundary-{platform.machine()}-{digest.hexdigest()[:12]}.so"
+    return digest.hexdigest()[:12]
 
 
 def find_boundary(preferred: Path | None) -> Path | None:

@@ -63,6 +63,7 @@ std::int32_t answer_from_another_thread(const nfe_sight* sight) {
 
 // An answer, none while an answer is given, and none when nobody answers any more.
 void answers(const Arguments&) {
+  CallSites::patience = std::chrono::seconds(60);  // the machine may be busy
   ask_and_print();
   CallSites::instance().set_callback(&answer_from_another_thread);
   ask_and_print();
