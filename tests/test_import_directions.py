@@ -61,7 +61,9 @@ def test_imports_go_one_way(path: Path) -> None:
     assert not above
 
 
-@pytest.mark.parametrize("part", ["pages", "npu_smi", "collectors", "web", "metrics", "report", "gate"])
+@pytest.mark.parametrize(
+    "part", ["pages", "npu_smi", "collectors", "web", "metrics", "report", "gate"]
+)
 def test_nothing_on_the_exporters_side_imports_torch(part: str) -> None:
     files = [path for path in sources() if part_of(path) == part]
     assert files
