@@ -221,6 +221,35 @@ def test_the_command_runs_on_when_the_port_is_taken(start: Start) -> None:
         assert process.wait(DEADLINE_SECONDS) == 3
 
 
+def test_a_second_run_with_the_same_port_takes_over_when_the_first_ends(start: Start) -> None:
+    first = start(*ANY_PORT, "--", sys.executable, "-c", WATCHER)
+    assert line_of(first) == "ready"
+    assert first.stderr is not None
+    said = next(line for line in iter(first.stderr.readline, "") if "listening on" in line)
+    address = said.split("/")[2]
+    second = start("--web.listen-address", address, "--", sys.executable, "-c", WATCHER)
+    assert line_of(second) == "ready"
+    assert second.stderr is not None
+    assert f"another exporter listens on {address}: standing by" in second.stderr.readline()
+    first.terminate()
+    assert first.wait(DEADLINE_SECONDS) == 3
+    until(lambda: second.stderr and "listening on" in second.stderr.readline())
+    second.terminate()
+    assert second.wait(DEADLINE_SECONDS) == 3
+
+
+def test_the_sidecar_has_the_web_configuration_that_run_was_given(
+    start: Start, tmp_path: Path
+) -> None:
+    flags = (*ANY_PORT, "--web.config.file", str(tmp_path / "none.yml"))
+    process = start(*flags, "--", sys.executable, "-c", WATCHER)
+    assert process.stderr is not None
+    assert f"{tmp_path}/none.yml: cannot read" in process.stderr.readline()
+    assert "the sidecar ended with status 1" in process.stderr.readline()
+    process.terminate()
+    assert process.wait(DEADLINE_SECONDS) == 3
+
+
 def test_the_sidecar_ends_when_run_is_killed_and_the_server_does_not(start: Start) -> None:
     process = start(*ANY_PORT, "--", sys.executable, "-c", WATCHER, "SIGUSR1")
     assert line_of(process) == "ready"

@@ -13,6 +13,7 @@ from prometheus_client.core import CounterMetricFamily
 
 from npu_fallback_exporter.collectors.composite import CompositeCollector
 from npu_fallback_exporter.web.app import ExporterApp
+from npu_fallback_exporter.web.web_config import WebConfig
 
 from .support.asgi import DEADLINE_SECONDS, Answer, ask, run
 
@@ -146,6 +147,20 @@ def test_it_is_not_ready_when_what_it_needs_failed_and_says_why(
     answer = _get(app, "/readyz")
     assert answer.status == 503
     assert answer.body == b"not ready: collector fallback failed (OSError: no folder)\n"
+
+
+@pytest.mark.parametrize(
+    ("config", "shows_details"), [(WebConfig(), False), (WebConfig(users={b"a": b"hash"}), True)]
+)
+def test_why_it_is_not_ready_is_kept_from_strangers(
+    source: _Counting, config: WebConfig, shows_details: bool
+) -> None:
+    source.failing = True
+    app = ExporterApp(
+        CompositeCollector([source]), ("fallback",), lambda: config, shows_details=shows_details
+    )
+    answer = _get(app, "/readyz")
+    assert (answer.status, answer.body) == (503, b"not ready: see the log of the exporter\n")
 
 
 def test_it_stays_ready_once_it_was(app: ExporterApp, source: _Counting) -> None:

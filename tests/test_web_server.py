@@ -8,7 +8,14 @@ import socket
 import pytest
 
 from npu_fallback_exporter.errors import ConfigError, NpuFallbackError
-from npu_fallback_exporter.web.server import ListenAddress, listen, url
+from npu_fallback_exporter.web.server import (
+    ListenAddress,
+    is_loopback,
+    listen,
+    may_show_details,
+    url,
+)
+from npu_fallback_exporter.web.web_config import WebConfig
 
 
 @pytest.mark.parametrize(
@@ -49,3 +56,29 @@ def test_a_port_in_use_is_told_with_the_next_step() -> None:
 def test_a_host_that_is_not_here_is_told_with_the_next_step() -> None:
     with pytest.raises(NpuFallbackError, match="name an address of this host"):
         listen(ListenAddress("192.0.2.1", 0))
+
+
+@pytest.mark.parametrize(
+    ("text", "loopback"),
+    [("127.0.0.1:0", True), ("127.9.9.9:0", True), (":0", False), ("0.0.0.0:0", False)],
+)
+def test_call_sites_are_shown_on_loopback_to_known_clients_and_on_demand(
+    text: str, loopback: bool
+) -> None:
+    known = WebConfig(users={b"a": b"hash"})
+    with listen(ListenAddress.parse(text)) as listener:
+        assert is_loopback(listener) is loopback
+        assert may_show_details(None, listener, WebConfig()) is loopback
+        assert may_show_details(None, listener, known)
+        assert may_show_details(True, listener, WebConfig())
+        assert not may_show_details(False, listener, known)
+
+
+def test_a_host_name_is_looked_up() -> None:
+    with listen(ListenAddress("localhost", 0)) as listener:
+        assert is_loopback(listener)
+
+
+def test_a_host_name_that_nobody_knows_is_told_with_the_next_step() -> None:
+    with pytest.raises(NpuFallbackError, match=r"cannot listen on nowhere\.invalid:1 .*: name an"):
+        listen(ListenAddress("nowhere.invalid", 1))

@@ -6,7 +6,7 @@ import argparse
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ..errors import BuildError, ConfigError
 from ..launch.boundary_preload import with_boundary
@@ -23,7 +23,7 @@ _USAGE_ERROR = 2
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags of this verb."""
-    parser.usage = "%(prog)s [--no-serve] [--web.listen-address [HOST]:PORT] -- CMD ..."
+    parser.usage = "%(prog)s [flags] -- CMD ..."
     parser.add_argument("--no-serve", action="store_true", help="start no sidecar beside CMD")
     parser.add_argument(
         "--web.listen-address",
@@ -31,6 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_listen_address,
         metavar="[HOST]:PORT",
         help="where the sidecar answers (default: as of serve)",
+    )
+    parser.add_argument(
+        "--web.config.file",
+        dest="config_file",
+        metavar="FILE",
+        help="TLS and passwords of the sidecar (default: none)",
     )
     parser.add_argument(
         "command",
@@ -56,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         return supervisor.run(
             command,
             watched,
-            None if args.no_serve else lambda: _start_sidecar(args.listen_address, environ),
+            None if args.no_serve else lambda: _start_sidecar(_sidecar_flags(args), environ),
         )
     except CommandError as error:
         _say(str(error))
@@ -82,8 +88,12 @@ def _watch_the_boundary(environ: Mapping[str, str]) -> Mapping[str, str]:
         return environ
 
 
-def _start_sidecar(address: str | None, environ: Mapping[str, str]) -> subprocess.Popen[str]:
-    flags = [] if address is None else ["--web.listen-address", address]
+def _sidecar_flags(args: argparse.Namespace) -> list[str]:
+    given = {"--web.listen-address": args.listen_address, "--web.config.file": args.config_file}
+    return [word for flag, value in given.items() if value is not None for word in (flag, value)]
+
+
+def _start_sidecar(flags: Sequence[str], environ: Mapping[str, str]) -> subprocess.Popen[str]:
     # The sidecar says on stderr where it answers, or in one line why it cannot.
     return start_bound(
         [sys.executable, "-m", "npu_fallback_exporter", "serve", *flags],

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import socket
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ..collectors.base import Collector
     from ..npu_smi.sampler import NpuSmiSampler
     from ..web.server import ListenAddress
+    from ..web.watched_config import WatchedConfig
 
 HELP = "read the pages of all server processes and answer Prometheus"
 EXAMPLE = "npu-fallback-exporter serve --web.listen-address 127.0.0.1:10837"
@@ -39,6 +41,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=DEFAULT_ADDRESS,
         metavar="[HOST]:PORT",
         help="where to answer; port 0 takes one that is free (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--web.config.file",
+        dest="config_file",
+        type=Path,
+        metavar="FILE",
+        help="TLS, client certificates and passwords, in the format of the Prometheus exporters; "
+        "read again when it changes (default: none of them)",
+    )
+    parser.add_argument(
+        "--web.show-call-sites",
+        dest="show_call_sites",
+        action=argparse.BooleanOptionalAction,
+        help="name paths and call sites in answers other than /metrics, which never does (default: "
+        "when only this host can connect, or every client is authenticated)",
     )
     parser.add_argument(
         "--web.created-lines",
@@ -79,22 +96,57 @@ def run(args: argparse.Namespace) -> int:
     # Imported here, so that the other verbs need neither prometheus_client nor uvicorn.
     from ..aggregator import Aggregator
     from ..collectors.composite import CompositeCollector
-    from ..web import server
+    from ..web import server, standby
     from ..web.app import ExporterApp
+    from ..web.watched_config import WatchedConfig
 
     server.end_on_signals()
     _log_to_stderr(args.log_level)
-    aggregator = Aggregator(args.max_ops, args.fold_npu, _boot_id())
-    folders = _folders(args.pages)
-    sampler = npu_smi_flags.sampler_of(args)
-    collectors = _collectors(aggregator, folders, sampler, args)
-    app = ExporterApp(CompositeCollector(collectors), needed=("fallback",))
-    with server.listen(args.listen_address) as listener:
+    with ExitStack() as stack:
+        watched = stack.enter_context(WatchedConfig(args.config_file))
+        listener = stack.enter_context(_listen(args.listen_address))
+        stack.enter_context(standby.mark(listener.getsockname()[1]))
+        aggregator = Aggregator(args.max_ops, args.fold_npu, _boot_id())
+        folders = _folders(args.pages)
+        sampler = npu_smi_flags.sampler_of(args)
+        app = ExporterApp(
+            CompositeCollector(_collectors(aggregator, folders, sampler, args)),
+            needed=("fallback",),
+            config=lambda: watched.current.config,
+            shows_details=server.may_show_details(
+                args.show_call_sites, listener, watched.current.config
+            ),
+        )
         _name_folders(tuple(folders()))
-        _log.info("listening on %s", server.url(listener))
-        with sampler or nullcontext():
-            server.serve(app, listener)
+        _tell_address(listener, watched)
+        if sampler is not None:
+            stack.enter_context(sampler)
+        # Until SIGTERM or SIGINT; answers under way are finished.
+        server.ExporterServer(app, listener, watched).run()
     return 0
+
+
+def _listen(address: ListenAddress) -> socket.socket:
+    from ..web import server, standby
+
+    return standby.listen_in_turn(
+        lambda: server.listen(address),
+        address.port,
+        lambda: _log.info(
+            "another exporter listens on %s: standing by to take over when it ends. It shows the "
+            "same servers if it reads the same folder",
+            address,
+        ),
+    )
+
+
+def _tell_address(listener: socket.socket, watched: WatchedConfig) -> None:
+    from ..web import server
+
+    config = watched.current.config
+    _log.info("listening on %s", server.url(listener, config.tls is not None))
+    if config.users and config.tls is None and not server.is_loopback(listener):
+        _log.warning("passwords cross the network unencrypted: add tls_server_config")
 
 
 def _collectors(
@@ -149,8 +201,8 @@ def _name_folders(folders: tuple[Path, ...]) -> None:
 
 def _log_to_stderr(level: str) -> None:
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=level.upper())
-    # Its news of starting and stopping tell an operator nothing.
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    # It warns of every request that is none: whoever sends them could fill the log.
+    logging.getLogger("uvicorn").setLevel(logging.ERROR)
 
 
 def _boot_id() -> str:

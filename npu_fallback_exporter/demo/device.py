@@ -71,7 +71,7 @@ def find_device(environ: Mapping[str, str] = os.environ) -> Device:
 
 
 def _simulation_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    done = subprocess.run(  # noqa: S603 - this Python, with the text above
+    done = subprocess.run(  # nosec B603 # noqa: S603 - this Python, with the text above
         [sys.executable, "-c", _PRINT_ENVIRONMENT],
         cwd=_CHECKOUT,
         env=dict(environ),

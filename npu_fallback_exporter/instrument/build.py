@@ -157,7 +157,7 @@ def _compile(command: Sequence[str], path: Path) -> None:
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".build-") as scratch:
         output = Path(scratch) / path.name
         try:
-            done = subprocess.run(  # noqa: S603 - the compiler that the user chose
+            done = subprocess.run(  # nosec B603 # noqa: S603 - the compiler that the user chose
                 [*command, "-o", str(output)],
                 capture_output=True,
                 text=True,

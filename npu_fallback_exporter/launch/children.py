@@ -28,7 +28,7 @@ def start_bound(
     It gets no input, and SIGTERM when this process ends, by SIGKILL too. The terminal's Ctrl-C
     does not reach it: whoever started it ends it.
     """
-    return subprocess.Popen(  # noqa: S603 - the caller's command, without a shell
+    return subprocess.Popen(  # nosec B603 # noqa: S603 - the caller's command, without a shell
         list(command),
         env=dict(environ),
         stdin=subprocess.DEVNULL,

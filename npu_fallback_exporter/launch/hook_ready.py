@@ -54,7 +54,7 @@ def build_hook(environ: Mapping[str, str] = os.environ) -> None:
     """
     quiet = {**environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "NPU_FALLBACK_HOOK": "0"}
     quiet.pop("NPU_FALLBACK_MODE", None)
-    done = subprocess.run(
+    done = subprocess.run(  # nosec B603
         [sys.executable, "-m", "npu_fallback_exporter", "build-hook"],
         env=quiet,
         stdin=subprocess.DEVNULL,

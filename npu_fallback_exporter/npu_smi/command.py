@@ -131,7 +131,7 @@ class NpuSmiCommand:
         return None if found is None else str(Path(found).absolute())
 
     def _start(self, path: str, arguments: tuple[str, ...]) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(  # noqa: S603 - the path is the operator's, no shell reads it
+        return subprocess.Popen(  # nosec B603 # noqa: S603 - the path is the operator's, no shell reads it
             [path, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

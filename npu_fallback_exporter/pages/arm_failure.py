@@ -46,7 +46,7 @@ def record(folder: Path, reason: str, group: int | None = None) -> None:
                 os.fchmod(descriptor, 0o640)
             file.write(text)
         unfinished.rename(folder / f"{stem}{SUFFIX}")
-    except Exception:  # noqa: S110 - the caller has already logged what went wrong
+    except Exception:  # nosec B110 # noqa: S110 - the caller has already logged what went wrong
         pass
 
 

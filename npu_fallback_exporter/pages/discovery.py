@@ -17,7 +17,7 @@ from .page import Reading, read_page
 
 SUFFIX = ".page"
 _FOLDER = re.compile(r"npu-fallback-([0-9]+)")
-_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - its folders are checked for their owner
+_SHARED_MEMORY = Path("/dev/shm")  # nosec B108 # noqa: S108 - its folders are checked for their owner
 _MOUNTS = Path("/proc/self/mounts")
 
 

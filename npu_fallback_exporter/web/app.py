@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from ..collectors.composite import CompositeCollector
+from .basic_auth import BasicAuth, Verdict
 from .exposition import Answer, accepts_gzip
 from .landing import HTML
 from .single_flight import SingleFlight
+from .web_config import WebConfig
 
 _log = logging.getLogger(__name__)
 
@@ -20,7 +23,14 @@ Receive = Callable[[], Awaitable[_Message]]
 Send = Callable[[_Message], Awaitable[None]]
 
 _METHODS = ("GET", "HEAD")
+# Probes of an orchestrator have no password; what they are told is one word.
+_OPEN_PATHS = ("/healthz", "/readyz")
 _NOT_COLLECTED = "no collection has finished yet"
+_CHALLENGE = (b"www-authenticate", b'Basic realm="npu-fallback-exporter", charset="UTF-8"')
+_REFUSALS = {
+    Verdict.UNKNOWN: ("unauthorized\n", _CHALLENGE),
+    Verdict.TOO_MANY: ("too many passwords at once\n", (b"retry-after", b"1")),
+}
 
 
 @dataclass(frozen=True)
@@ -42,11 +52,23 @@ class ExporterApp:
     Args:
         collectors: asked at every scrape, and once at start.
         needed: names of the collectors that must have succeeded once before it is ready.
+        config: the web configuration of the moment.
+        shows_details: whether answers other than the metrics may name paths and call sites;
+            ``/readyz``, which everybody may ask, does so only where nobody is asked for a password.
     """
 
-    def __init__(self, collectors: CompositeCollector, needed: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        collectors: CompositeCollector,
+        needed: tuple[str, ...] = (),
+        config: Callable[[], WebConfig] = WebConfig,
+        shows_details: bool = True,
+    ) -> None:
         self._collectors = collectors
         self._needed = needed
+        self._config = config
+        self._shows_details = shows_details
+        self._auth = BasicAuth()
         self._not_ready: str | None = _NOT_COLLECTED
         self._scrape = SingleFlight(self._collect)
         self._first: asyncio.Task[Answer] | None = None
@@ -62,7 +84,10 @@ class ExporterApp:
         if scope["type"] == "lifespan":
             await self._lifespan(receive, send)
         elif scope["type"] == "http":
-            await _respond(await self._answer(scope), scope["method"], send)
+            with _under_way(scope):
+                config = self._config()
+                response = await self._refusal(scope, config) or await self._answer(scope)
+                await _respond(response, scope["method"], config.headers, send)
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:
@@ -73,6 +98,18 @@ class ExporterApp:
             await send({"type": f"{message['type']}.complete"})
             if message["type"] == "lifespan.shutdown":
                 return
+
+    async def _refusal(self, scope: _Message, config: WebConfig) -> Response | None:
+        """Return the answer to a client that may not come in; ``None`` for one that may."""
+        if not config.users or scope["path"] in _OPEN_PATHS:
+            return None
+        authorization = dict(scope["headers"]).get(b"authorization")
+        client = (scope.get("client") or ("",))[0]
+        verdict = await self._auth.verdict(authorization, config.users, client)
+        if verdict is Verdict.ADMITTED:
+            return None
+        text, header = _REFUSALS[verdict]
+        return _text(verdict.value, text, header)
 
     async def _answer(self, scope: _Message) -> Response:
         route = self._routes.get(scope["path"])
@@ -117,6 +154,8 @@ class ExporterApp:
     async def _readyz(self, _headers: dict[bytes, bytes]) -> Response:
         if self._not_ready is None:
             return _text(200, "ready\n")
+        if self._config().users or not self._shows_details:
+            return _text(503, "not ready: see the log of the exporter\n")
         return _text(503, f"not ready: {self._not_ready}\n")
 
 
@@ -124,13 +163,23 @@ def _text(status: int, text: str, *headers: tuple[bytes, bytes]) -> Response:
     return Response(status, "text/plain; charset=utf-8", text.encode(), headers)
 
 
-async def _respond(response: Response, method: str, send: Send) -> None:
-    headers = [
-        (b"content-type", response.content_type.encode("latin-1", "replace")),
-        (b"content-length", str(len(response.body)).encode()),
-        (b"x-content-type-options", b"nosniff"),
-        *response.headers,
-    ]
-    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+async def _respond(
+    response: Response, method: str, configured: tuple[tuple[bytes, bytes], ...], send: Send
+) -> None:
+    headers = {
+        b"content-type": response.content_type.encode("latin-1", "replace"),
+        b"content-length": str(len(response.body)).encode(),
+        b"x-content-type-options": b"nosniff",
+        **dict(response.headers),
+        **dict(configured),
+    }
+    start = {"type": "http.response.start", "status": response.status}
+    await send({**start, "headers": list(headers.items())})
     body = b"" if method == "HEAD" else response.body
     await send({"type": "http.response.body", "body": body})
+
+
+def _under_way(scope: _Message) -> AbstractContextManager[None]:
+    """Let the connection know how long the request takes, where a server has put it there."""
+    connection = scope.get("state", {}).get("connection")
+    return nullcontext() if connection is None else connection.answering()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-_LISTENING = re.compile(r"listening on (http://\S+/metrics)")
+_LISTENING = re.compile(r"listening on (https?://\S+/metrics)")
 Key = tuple[str, tuple[tuple[str, str], ...]]
 
 
@@ -26,6 +26,10 @@ class Exporter:
     process: subprocess.Popen[str]
     url: str = ""
     log: list[str] = field(default_factory=list)
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2].partition("/")[0])
 
     def scrape(self) -> tuple[str, float]:
         """The text of one scrape, and the seconds that it took."""
@@ -51,9 +55,15 @@ def values_of(text: str) -> dict[Key, float]:
 
 
 @contextmanager
-def serving(*arguments: str, pages: Path) -> Iterator[Exporter]:
-    """Run ``serve`` on a free port of loopback until the block ends."""
-    command = [sys.executable, "-m", "npu_fallback_exporter", "serve"]
+def serving(*arguments: str, pages: Path, before: tuple[str, ...] = ()) -> Iterator[Exporter]:
+    """Run ``serve`` on a free port of loopback until the block ends.
+
+    Args:
+        arguments: flags; a later one wins over an earlier one.
+        pages: folder of pages.
+        before: words in front of the command, such as ``("env", "A=b")``.
+    """
+    command = [*before, sys.executable, "-m", "npu_fallback_exporter", "serve"]
     command += ["--web.listen-address", "127.0.0.1:0", "--pages", str(pages), *arguments]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     exporter = Exporter(process)

@@ -41,9 +41,17 @@ def scrape_config(*targets: Target, interval: float = 0.2) -> dict[str, Any]:
 
 
 @contextmanager
-def prometheus(folder: Path, target: str) -> Iterator[str]:
-    """Scrape ``target`` (host:port) until the block ends; gives the address of Prometheus."""
-    with prometheus_with(scrape_config(Target(target)), folder) as address:
+def prometheus(folder: Path, target: str, **how: object) -> Iterator[str]:
+    """Scrape ``target`` (host:port) until the block ends; gives the address of Prometheus.
+
+    Args:
+        folder: for its files.
+        target: what it scrapes.
+        how: more settings of the scrape job.
+    """
+    config = scrape_config(Target(target))
+    config["scrape_configs"][0].update(how)
+    with prometheus_with(config, folder) as address:
         yield address
 
 
@@ -95,6 +103,9 @@ def ask(address: str, path: str, **parameters: str) -> Any:
 
 
 def answer(address: str, query: str) -> dict[str, float]:
-    """Values of an instant query by ``npu``; nothing while Prometheus is not there yet."""
+    """Values of an instant query by ``npu``, ``""`` where there is no such label.
+
+    Nothing while Prometheus is not there yet.
+    """
     data = ask(address, "query", query=query) or {"result": []}
-    return {row["metric"]["npu"]: float(row["value"][1]) for row in data["result"]}
+    return {row["metric"].get("npu", ""): float(row["value"][1]) for row in data["result"]}
