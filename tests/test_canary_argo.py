@@ -38,6 +38,7 @@ def test_the_truth_table_by_queries(canaries: Canaries, scenario: Scenario) -> N
         metric["name"]: query(
             canaries.address,
             fill_in_argo(metric["provider"]["prometheus"]["query"], QUERIES, given),
+            canaries.ruled,
         )
         for metric in QUERIES["spec"]["metrics"]
     }

@@ -24,11 +24,13 @@ pytestmark = [
 
 #: Answers every request after 4,000 operators; falls back on what its arguments name.
 SERVER = """
-import http.server, sys
+import http.server, pathlib, sys
+port = pathlib.Path("port")
+port.unlink(missing_ok=True)  # that of the version before
 import torch, torch_npu
 x = torch.ones(4).npu()
 torch.linalg.inv(torch.eye(2).npu())  # while loading
-ops = [getattr(torch, name) for name in sys.argv[2:]]
+ops = [getattr(torch, name) for name in sys.argv[1:]]
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
@@ -41,22 +43,23 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
-http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+port.write_text(str(server.server_port))
+server.serve_forever()
 """
 
 
 def gate(tmp_path: Path, baseline: str, candidate: str, *flags: str) -> tuple[int, dict[str, Any]]:
     (server := tmp_path / "server.py").write_text(SERVER, encoding="utf-8")
-    port = free_port()
     commands = {
-        name: f"{sys.executable} {server} {port} {ops}"
+        name: f"{sys.executable} {server} {ops}"
         for name, ops in (("BASELINE", baseline), ("CANDIDATE", candidate))
     }
     settings = {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "EXPORTER": f"127.0.0.1:{free_port()}",
-        "READY": f"curl -fsS http://127.0.0.1:{port}/",
-        "LOAD": f"curl -fsS http://127.0.0.1:{port}/work",
+        "READY": "curl -fsS http://127.0.0.1:$(cat port)/",
+        "LOAD": "curl -fsS http://127.0.0.1:$(cat port)/work",
         "TMPFS": str(tmp_path),
     }
     done = subprocess.run(

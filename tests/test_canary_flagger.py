@@ -34,7 +34,7 @@ def test_the_truth_table(canaries: Canaries, scenario: Scenario) -> None:
         )
         # It takes the last series of an answer, and a # in a query swallows the rest of it.
         assert "#" not in text
-        results[metric["name"]] = query(canaries.address, text)
+        results[metric["name"]] = query(canaries.address, text, canaries.ruled)
         assert len(results[metric["name"]]) <= 1
     promoted = all(flagger_promotes(metric, results[metric["name"]]) for metric in METRICS)
     assert promoted == (scenario.queries == "Successful"), results

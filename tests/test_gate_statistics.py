@@ -7,7 +7,7 @@ import random
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from npu_fallback_exporter.gate.statistics import (
@@ -38,6 +38,7 @@ def exact_tail(successes: int, trials: int, chance: Fraction) -> float:
     return float(sum(terms, Fraction(0)))
 
 
+@settings(deadline=None)  # exact fractions take long on a busy machine
 @given(
     st.integers(0, 60).flatmap(lambda n: st.tuples(st.just(n), st.integers(-1, n + 1))),
     st.fractions(0, 1, max_denominator=97),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -183,10 +184,12 @@ class Canaries:
     Attributes:
         address: host:port of a Prometheus that has seen all scenarios.
         end: Unix time of the last scrapes.
+        ruled: Unix time at which the recording rules had run; they are old soon after.
     """
 
     address: str
     end: float
+    ruled: float
 
 
 @contextmanager
@@ -196,4 +199,4 @@ def observed(folder: Path) -> Iterator[Canaries]:
     for scenario in SCENARIOS:
         scenario.record(recording)
     with prometheus_holding(recording, CANARY / "recording-rules.yaml", folder) as address:
-        yield Canaries(address, recording.end)
+        yield Canaries(address, recording.end, time.time())

@@ -43,9 +43,9 @@ def fill_in_flagger(text: str, metric: Mapping[str, Any], namespace: str, target
     return filled
 
 
-def query(address: str, text: str) -> list[float]:
-    """Values of the series that an instant query gives."""
-    found = ask(address, "query", query=text)
+def query(address: str, text: str, moment: float) -> list[float]:
+    """Values of the series that an instant query gives at a Unix time."""
+    found = ask(address, "query", query=text, time=str(moment))
     assert found["resultType"] == "vector"
     return [float(row["value"][1]) for row in found["result"]]
 
