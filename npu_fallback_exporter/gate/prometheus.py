@@ -121,7 +121,7 @@ class Prometheus:
             f"{self._url}/api/v1/query", body, self._access.headers()
         )
         try:
-            with urllib.request.urlopen(  # noqa: S310
+            with urllib.request.urlopen(  # nosec B310 # noqa: S310
                 request, timeout=_TIMEOUT_SECONDS, context=self._access.tls()
             ) as reply:
                 rows: list[dict[str, Any]] = json.load(reply)["data"]["result"]

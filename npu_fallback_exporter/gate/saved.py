@@ -64,7 +64,7 @@ def _file(source: str) -> str:
 
 def _fetched(source: str) -> str:
     try:
-        with urllib.request.urlopen(source, timeout=_TIMEOUT_SECONDS) as reply:  # noqa: S310
+        with urllib.request.urlopen(source, timeout=_TIMEOUT_SECONDS) as reply:  # nosec B310 # noqa: S310
             text: str = reply.read().decode()
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or error
