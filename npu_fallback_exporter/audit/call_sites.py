@@ -22,7 +22,7 @@ class CallSite:
     """One place that calls an operator.
 
     Attributes:
-        module: path of the innermost module, such as ``Net.encoder.layers.0``; empty outside of any.
+        module: path of the innermost module, as ``Net.encoder.layers.0``; empty outside of any.
         line: ``file:line in function`` of the innermost frame that is not PyTorch's; where every
             frame is, PyTorch's own innermost module.
     """

@@ -1,8 +1,8 @@
 """Watches every operator at the place where the dispatcher would call the NPU's kernel.
 
-Tensors are PyTorch's fake tensors with the device ``npu``: they have its dispatch keys, so autograd and
-composite operators behave as they do there, and the mode below sees what would reach the NPU's key.
-What the key does with it is looked up. A composite operator is taken apart by calling the very
+Tensors are PyTorch's fake tensors with the device ``npu``: they have its dispatch keys, so autograd
+and composite operators behave as they do there, and the mode below sees what would reach the NPU's
+key. What the key does with it is looked up. A composite operator is taken apart by calling the very
 kernel that the dispatcher would call, so structured operators end in the overload that the NPU sees
 (``aten::fmax`` in ``aten::fmax.out``), and list operators in one call per tensor.
 """
@@ -106,7 +106,7 @@ def _reaches_npu(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
 
 
 def _on_the_npu(kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """A program written for CUDA means the device that there is."""
+    """Return the arguments with the NPU in the place of CUDA, for programs written for that."""
     named = dict(kwargs)
     if _device_type(named.get("device")) == "cuda":
         named["device"] = torch.device(NPU, torch.device(named["device"]).index or 0)
@@ -118,5 +118,5 @@ def _device_type(device: object) -> str:
 
 
 def fake_mode() -> FakeTensorMode:
-    """Return a fake mode that mixes with real tensors and runs no kernel in order to learn shapes."""
+    """Return a fake mode that takes real tensors too and runs no kernel to learn shapes."""
     return FakeTensorMode(allow_fallback_kernels=False, allow_non_fake_inputs=True)

@@ -113,7 +113,9 @@ def write_baseline(path: Path, audit: Audit) -> None:
     try:
         path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     except OSError as error:
-        raise AuditError(f"baseline {path} cannot be written ({error})", "choose another") from error
+        raise AuditError(
+            f"baseline {path} cannot be written ({error})", "choose another"
+        ) from error
 
 
 def _parts(error: Exception) -> tuple[str, str]:

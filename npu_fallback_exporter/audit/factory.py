@@ -116,7 +116,9 @@ def _module(name: str) -> Any:  # noqa: ANN401 - a module
         path = getattr(sys.modules.get(outer), "__path__", None) if outer else None
         names = [found.name for found in pkgutil.iter_modules(path)]
         raise unknown(
-            "module", missing, [f"{outer}.{known}" if outer else known for known in names],
+            "module",
+            missing,
+            [f"{outer}.{known}" if outer else known for known in names],
             "run the command in the folder of the module, or install it",
         ) from error
     except (ValueError, TypeError) as error:

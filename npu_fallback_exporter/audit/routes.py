@@ -1,4 +1,4 @@
-"""What the NPU's dispatch key would do with an operator: the table's word, or else the dispatcher's.
+"""What the NPU's dispatch key would do with an operator.
 
 The table of a torch_npu version decides for the operators that it lists. Operators that it does not
 list, a program's own for one, are judged by this process's dispatcher, which knows all of their

@@ -14,6 +14,7 @@ from .collector import Collector, fake_mode
 from .errors import AuditError
 from .recording import Recording
 from .routes import Routes, kernels_of_composites
+from .samples import sample
 from .stand_in import NPU, register_device, register_kernels
 from .values import Values
 
@@ -49,7 +50,7 @@ class Session:
         positional: list[torch.Tensor] = []
         named: dict[str, Any] = {}
         for spec in specs:
-            tensor = _tensor(spec).to(NPU)
+            tensor = sample(spec).to(NPU)
             if spec.name is None:
                 positional.append(tensor)
             else:
@@ -63,18 +64,6 @@ def to_npu(model: torch.nn.Module) -> torch.nn.Module:
         return model.to(NPU).eval()
     except NotImplementedError as error:
         raise AuditError(f"the model cannot be moved to the NPU ({error})", "see above") from error
-
-
-def _tensor(spec: InputSpec) -> torch.Tensor:
-    dtype: torch.dtype = getattr(torch, spec.dtype)
-    if spec.values is not None:
-        low, high = spec.values
-        if dtype.is_floating_point:
-            return torch.empty(spec.shape, dtype=dtype).uniform_(low, high)
-        return torch.randint(int(low), int(high) + 1, spec.shape).to(dtype)
-    if dtype.is_floating_point or dtype.is_complex:
-        return torch.randn(spec.shape, dtype=dtype)
-    return torch.ones(spec.shape, dtype=dtype)
 
 
 @contextlib.contextmanager

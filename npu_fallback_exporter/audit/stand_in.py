@@ -26,7 +26,8 @@ ENVIRONMENT = {
     "NPU_FALLBACK_HOOK": "0",
 }
 
-_libraries: list[Any] = []  # the kernels are registered for as long as these live
+_libraries: dict[str, Any] = {}  # by namespace; the kernels are there for as long as these are
+_with_kernel: set[str] = set()
 
 
 def prepare_environment() -> None:
@@ -63,14 +64,14 @@ def register_kernels(operators: Iterable[str]) -> None:
     """Let operators, by full overload name, have a kernel for the NPU's key."""
     from torch.library import Library
 
-    by_namespace: dict[str, Any] = {}
     for operator in operators:
         namespace, _, name = operator.partition("::")
-        library = by_namespace.get(namespace)
-        if library is None:
-            library = by_namespace[namespace] = Library(namespace, "IMPL")  # noqa: TOR901
-            _libraries.append(library)
-        library.impl(name, _kernel_in_name_only, "PrivateUse1")
+        if operator in _with_kernel:
+            continue
+        if namespace not in _libraries:
+            _libraries[namespace] = Library(namespace, "IMPL")
+        _libraries[namespace].impl(name, _kernel_in_name_only, "PrivateUse1")
+        _with_kernel.add(operator)
 
 
 def _kernel_in_name_only(*_args: object, **_kwargs: object) -> NoReturn:

@@ -134,7 +134,7 @@ def _inputs(
 
 
 def _usual_inputs(model: Any, config: Any) -> list[InputSpec]:  # noqa: ANN401
-    """What a model of this kind takes, by its main input, for a batch of one."""
+    """Return what a model of this kind takes, by its main input, for a batch of one."""
     main = model.main_input_name
     vision = getattr(config, "vision_config", config)
     audio = getattr(config, "audio_config", config)
@@ -172,8 +172,8 @@ def _generate(
 ) -> None:
     if not hasattr(model, "generate") or not model.can_generate():
         raise AuditError(
-            f"{type(model).__name__} does not generate", "leave --generate out, or name another "
-            "class under architectures in config.json"
+            f"{type(model).__name__} does not generate",
+            "leave --generate out, or name another class under architectures in config.json",
         )
     recording = session.recording
     decoder = model.get_decoder() if hasattr(model, "get_decoder") else model
@@ -196,7 +196,7 @@ def _generate(
 
 @contextlib.contextmanager
 def _as_eager() -> Iterator[None]:
-    """The library takes other ways when it sees fake tensors: those for tracing, not for eager."""
+    """Hide from the library that tensors are fake: it would take its ways for tracing."""
     from transformers.utils import import_utils
 
     with contextlib.ExitStack() as stack:

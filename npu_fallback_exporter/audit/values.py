@@ -1,9 +1,9 @@
 """Values of the tensors that the audit can know, so that what a program reads from them is right.
 
 Fake tensors have shapes and no values. Programs ask for values all the same: how long a mask is,
-whether all entries are valid, how many boxes are left. So beside a fake tensor the audit keeps, where
-it is small, a tensor of the CPU with the values that it would have, computed from those of its inputs
-by the same operators. A tensor whose inputs are not all known is unknown, and what is written from
+whether all entries are valid, how many boxes are left. So beside a fake tensor the audit keeps,
+where it is small, a tensor of the CPU with the values that it would have, computed from those of its
+inputs by the same operators. A tensor whose inputs are not all known is unknown, and what is written from
 the unknown makes the written memory unknown.
 """
 
