@@ -2,16 +2,16 @@
 
 Fake tensors have shapes and no values. Programs ask for values all the same: how long a mask is,
 whether all entries are valid, how many boxes are left. So beside a fake tensor the audit keeps,
-where it is small, a tensor of the CPU with the values that it would have, computed from those of its
-inputs by the same operators. A tensor whose inputs are not all known is unknown, and what is written from
-the unknown makes the written memory unknown.
+where it is small, a tensor of the CPU with the values that it would have, computed from those of
+its inputs by the same operators. A tensor whose inputs are not all known is unknown, and what is
+written from the unknown makes the written memory unknown.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -118,9 +118,7 @@ class Values:
         return self.known(args, kwargs)
 
     def _value_or_self(self, tensor: torch.Tensor) -> torch.Tensor:
-        value = self.of(tensor)
-        assert value is not None
-        return value
+        return cast("torch.Tensor", self.of(tensor))
 
     def _memory_of(self, real: torch.Tensor) -> _Memory:
         if real.layout != torch.strided:

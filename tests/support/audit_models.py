@@ -16,7 +16,7 @@ _library: list[torch.library.Library] = []
 
 
 def _define_operators() -> None:
-    """Operators with a kernel for the CPU alone: torchvision's nms, and one of the program's own."""
+    """Define operators with a kernel for the CPU alone: torchvision's nms, and two of our own."""
     vision = torch.library.Library("torchvision", "DEF")
     vision.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     vision.impl("nms", _nms, "CPU")
