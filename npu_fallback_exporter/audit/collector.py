@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from .routes import Routes
     from .values import Values
 
-_NPU_KEY = torch._C.DispatchKey.PrivateUse1
 _NEEDS_VALUES = (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -48,7 +47,7 @@ class Collector(TorchDispatchMode):
         self._routes = routes
         self._values = values
         self._recording = recording
-        self._guesses = Guesses(values, recording)
+        self.guesses = Guesses(values, recording)
 
     def __torch_dispatch__(
         self,
@@ -58,17 +57,19 @@ class Collector(TorchDispatchMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> object:
         """Record one operator and return what it would."""
+        if func.namespace == "prim":  # a question about a tensor, such as its device
+            return func(*args, **(kwargs or {}))
         named = _on_the_npu(kwargs) if kwargs else {}
         if func is torch.ops.aten._local_scalar_dense.default:
             if _reaches_npu(args, named):
                 self._recording.operator(func.name())
-            return self._guesses.scalar(args[0])
+            return self.guesses.scalar(args[0])
         if not _reaches_npu(args, named):
             return self._result(func, args, named)
         decision = self._routes.of(func)
         if decision.way is Way.COMPOSITE:
             with self:
-                return func._op_dk(_NPU_KEY, *args, **named)
+                return func._op_dk(decision.kernel, *args, **named)
         if decision.way is Way.KERNEL:
             self._recording.operator(func.name())
             return self._result(func, args, named)
@@ -87,7 +88,7 @@ class Collector(TorchDispatchMode):
         try:
             result = func(*args, **kwargs)
         except _NEEDS_VALUES as error:
-            return self._guesses.result(func, args, kwargs, error)
+            return self.guesses.result(func, args, kwargs, error)
         self._values.follow(func, args, kwargs, result)
         remember_maker(func, result)
         return result

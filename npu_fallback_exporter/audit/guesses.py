@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._python_dispatch import _disable_current_modes
 
 from .errors import AuditError
 from .event_bytes import npu_tensors, written_tensors
@@ -40,6 +41,16 @@ class Guesses:
             assumed = 1.0 if tensor.dtype.is_floating_point or tensor.dtype.is_complex else 1
         self._recording.assume(f"a value that the program reads is {assumed}")
         return assumed
+
+    def values_of(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return the values that the program reads from a whole tensor."""
+        value = self._values.of(tensor)
+        if value is not None:
+            self._recording.read_value()
+            return value
+        self._recording.assume("values that the program reads are 1")
+        with _disable_current_modes():
+            return torch.ones(tensor.shape, dtype=tensor.dtype)
 
     def result(
         self,

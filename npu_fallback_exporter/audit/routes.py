@@ -18,6 +18,7 @@ from ..routing.table import Route
 if TYPE_CHECKING:
     from ..routing.table import RoutingTable
 
+#: In the order in which the dispatcher takes their kernel for a backend without one of its own.
 _COMPOSITE = (
     "CompositeExplicitAutogradNonFunctional",
     "CompositeExplicitAutograd",
@@ -43,11 +44,13 @@ class Decision:
         way: what happens.
         condition: of an explicit kernel, under which it computes on the host; else empty.
         listed: whether the table says so.
+        kernel: of a composite operator, the key whose kernel the dispatcher calls.
     """
 
     way: Way
     condition: str = ""
     listed: bool = True
+    kernel: torch._C.DispatchKey | None = None
 
 
 class Routes:
@@ -67,16 +70,16 @@ class Routes:
 
     def _decide(self, name: str, func: Any) -> Decision:  # noqa: ANN401 - OpOverload
         entry = self._table.get(name)
-        if entry is None:
-            return Decision(_way_of_unlisted(name), listed=False)
-        way = _WAYS[entry.route]
-        if way is Way.COMPOSITE and not _is_composite(name):
+        composite = _composite_key(name)
+        way = _way_of_unlisted(name) if entry is None else _WAYS[entry.route]
+        if way is Way.COMPOSITE and composite is None:
             # This PyTorch is not the table's, and makes no composite of it.
-            return Decision(_way_of_unlisted(name), listed=False)
+            entry, way = None, _way_of_unlisted(name)
         if way is Way.COMPOSITE and func.is_view and not _has(name, "CompositeImplicitAutograd"):
             # A view copies and computes nothing, and some are made without the dispatcher.
-            return Decision(Way.KERNEL)
-        return Decision(way, entry.condition or "")
+            way = Way.KERNEL
+        condition = "" if entry is None else entry.condition or ""
+        return Decision(way, condition, entry is not None, composite)
 
 
 _WAYS = {
@@ -102,13 +105,14 @@ def kernels_of_composites(table: RoutingTable) -> list[str]:
 def _way_of_unlisted(name: str) -> Way:
     if _has(name, "PrivateUse1"):
         return Way.KERNEL
-    if _is_composite(name):
+    if _composite_key(name) is not None:
         return Way.COMPOSITE
     return Way.FALLBACK if _has(name, "CPU") else Way.UNSUPPORTED
 
 
-def _is_composite(name: str) -> bool:
-    return any(_has(name, key) for key in _COMPOSITE)
+def _composite_key(name: str) -> torch._C.DispatchKey | None:
+    key = next((key for key in _COMPOSITE if _has(name, key)), None)
+    return None if key is None else getattr(torch._C.DispatchKey, key)
 
 
 def _is_defined(name: str) -> bool:

@@ -12,6 +12,7 @@ import torch
 from .call_sites import Lines, ModulePath
 from .collector import Collector, fake_mode
 from .errors import AuditError
+from .fake_behaviour import as_real
 from .recording import Recording
 from .routes import Routes, kernels_of_composites
 from .samples import sample
@@ -42,7 +43,13 @@ class Session:
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         """Record what runs inside of the block; random numbers are the same in every run."""
-        with self._fake_mode, self._collector, self._modules.watching(), _seeded():
+        torch.manual_seed(0)
+        with (
+            self._fake_mode,
+            self._collector,
+            self._modules.watching(),
+            as_real(self._collector.guesses),
+        ):
             yield
 
     def inputs(self, specs: Sequence[InputSpec]) -> tuple[list[torch.Tensor], dict[str, Any]]:
@@ -64,9 +71,3 @@ def to_npu(model: torch.nn.Module) -> torch.nn.Module:
         return model.to(NPU).eval()
     except NotImplementedError as error:
         raise AuditError(f"the model cannot be moved to the NPU ({error})", "see above") from error
-
-
-@contextlib.contextmanager
-def _seeded() -> Iterator[None]:
-    torch.manual_seed(0)
-    yield

@@ -24,10 +24,13 @@ ENVIRONMENT = {
     "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
     "TORCHDYNAMO_DISABLE": "1",
     "NPU_FALLBACK_HOOK": "0",
+    # PyTorch's C++ warns on stderr of addresses of fake tensors, which its own kernels take.
+    "TORCH_CPP_LOG_LEVEL": "ERROR",
 }
 
 _libraries: dict[str, Any] = {}  # by namespace; the kernels are there for as long as these are
 _with_kernel: set[str] = set()
+_kept: list[object] = []
 
 
 def prepare_environment() -> None:
@@ -54,9 +57,12 @@ def register_device() -> None:
     setup = getattr(backend_registration, "_setup_privateuseone_for_python_backend", None)
     if setup is None:
         raise AuditError(f"PyTorch {torch.__version__} is too old", "install PyTorch 2.9 or newer")
-    setup(rename=NPU, backend_module=_NpuModule(f"torch.{NPU}"))
-    # The module says so itself, or nn.Module.to would put NPU data into parameters of the CPU.
-    torch.__future__.set_overwrite_module_params_on_conversion(True)
+    # PyTorch calls these two for as long as the process lives, and does not keep them alive.
+    hook = backend_registration._DummyPrivateUse1Hook()
+    guard = backend_registration._DummyDeviceGuard()
+    _kept.extend((hook, guard))
+    module = _NpuModule(f"torch.{NPU}")
+    setup(rename=NPU, backend_module=module, hook=hook, device_guard=guard)
     sys.modules["torch_npu"] = _TorchNpu("torch_npu")
 
 
