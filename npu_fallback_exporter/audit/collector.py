@@ -22,7 +22,7 @@ from torch._subclasses.fake_tensor import (
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .event_bytes import bytes_to_device, bytes_to_host
-from .guesses import Guesses, remember_maker
+from .guesses import Guesses
 from .routes import Way
 from .stand_in import NPU
 
@@ -90,7 +90,7 @@ class Collector(TorchDispatchMode):
         except _NEEDS_VALUES as error:
             return self.guesses.result(func, args, kwargs, error)
         self._values.follow(func, args, kwargs, result)
-        remember_maker(func, result)
+        self.guesses.remember(func, result)
         return result
 
 

@@ -28,13 +28,16 @@ class Guesses:
     def __init__(self, values: Values, recording: Recording) -> None:
         self._values = values
         self._recording = recording
+        #: What a language model is assumed to generate when its logits are not known.
+        self.token: int | None = None
 
     def scalar(self, tensor: torch.Tensor) -> bool | int | float | complex:
         """Return the value that the program reads from a tensor of one element."""
         value = self._values.of(tensor)
         if value is not None:
             self._recording.read_value()
-            return value.item()
+            with _disable_current_modes():
+                return value.item()
         if tensor.dtype == torch.bool:
             assumed: bool | int | float | complex = _was_made_by_all(tensor)
         else:
@@ -51,6 +54,22 @@ class Guesses:
         self._recording.assume("values that the program reads are 1")
         with _disable_current_modes():
             return torch.ones(tensor.shape, dtype=tensor.dtype)
+
+    def remember(self, func: Any, result: object) -> None:  # noqa: ANN401 - OpOverload
+        """Note of a result what an assumption about its values will rest on."""
+        if not isinstance(result, FakeTensor):
+            return
+        if func._schema.name in {"aten::all", "aten::_is_all_true"}:
+            result._audit_says_all = True  # type: ignore[attr-defined]
+        elif (
+            self.token is not None
+            and func._schema.name in {"aten::argmax", "aten::multinomial"}
+            and self._values.of(result) is None
+        ):
+            self._recording.assume(f"the generated token is {self.token}")
+            with _disable_current_modes():
+                tokens = torch.full(result.shape, self.token, dtype=result.dtype)
+            self._values.keep(result, tokens)
 
     def result(
         self,
@@ -117,12 +136,6 @@ class Guesses:
         total = sum(t.numel() * t.element_size() for t in tensors_in((args, *kwargs.values())))
         if total > _MOST_BYTES:
             raise _no_shape(func, f"its inputs, {total:,} bytes, are too large to try") from error
-
-
-def remember_maker(func: Any, result: object) -> None:  # noqa: ANN401 - OpOverload
-    """Note on a boolean result whether it says that all of something holds."""
-    if isinstance(result, FakeTensor) and func._schema.name in {"aten::all", "aten::_is_all_true"}:
-        result._audit_says_all = True  # type: ignore[attr-defined]
 
 
 def _was_made_by_all(tensor: torch.Tensor) -> bool:

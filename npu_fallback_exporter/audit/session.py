@@ -52,6 +52,10 @@ class Session:
         ):
             yield
 
+    def assume_token(self, token: int) -> None:
+        """Let argmax and multinomial give this where the values before them are unknown."""
+        self._collector.guesses.token = token
+
     def inputs(self, specs: Sequence[InputSpec]) -> tuple[list[torch.Tensor], dict[str, Any]]:
         """Make the inputs on the NPU: the positional ones, and those with a name."""
         positional: list[torch.Tensor] = []

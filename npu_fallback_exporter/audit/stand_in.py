@@ -127,7 +127,7 @@ class _NpuModule(types.ModuleType):
 
 
 class _TorchNpu(types.ModuleType):
-    """``import torch_npu`` works; its own operators are named when they are asked for."""
+    """``import torch_npu`` works; its own operators are named when they are called."""
 
     __version__ = "0"
 
@@ -141,8 +141,13 @@ class _TorchNpu(types.ModuleType):
             import torch
 
             return getattr(torch, NPU)
-        if name.startswith("__"):
+        if not name.startswith("npu_"):
             raise AttributeError(name)
-        raise AttributeError(
-            f"torch_npu.{name} is not known to the audit, which runs without torch_npu"
-        )
+
+        def unknown(*_args: object, **_kwargs: object) -> NoReturn:
+            raise AuditError(
+                f"the program calls torch_npu.{name}, and the audit runs without torch_npu",
+                "let it call PyTorch's own operators where torch_npu has none",
+            )
+
+        return unknown

@@ -186,12 +186,22 @@ def _generate(
 
     handle = (model if decoder is None else decoder).register_forward_pre_hook(count)
     given = {name: value for name, value in inputs.items() if name != "decoder_input_ids"}
+    session.assume_token(_ordinary_token(model.config))
     try:
         with recording.during("prefill"):
             model.generate(**given, max_new_tokens=steps + 1, do_sample=sample)
     finally:
         handle.remove()
     recording.repeats["step"] = max(1, calls - 1)
+
+
+def _ordinary_token(config: Any) -> int:  # noqa: ANN401 - transformers.PretrainedConfig
+    """Return a token that ends nothing."""
+    special = [
+        getattr(config, f"{kind}_token_id", None) for kind in ("bos", "eos", "pad", "decoder_start")
+    ]
+    flat = {token for one in special for token in (one if isinstance(one, list) else [one])}
+    return next(token for token in range(3, 3 + len(flat) + 1) if token not in flat)
 
 
 @contextlib.contextmanager
