@@ -69,7 +69,7 @@ class Routes:
         return decision
 
     def _decide(self, name: str, func: Any) -> Decision:  # noqa: ANN401 - OpOverload
-        entry = self._table.get(name)
+        entry = self._table.entries.get(name)
         composite = _composite_key(name)
         way = _way_of_unlisted(name) if entry is None else _WAYS[entry.route]
         if way is Way.COMPOSITE and composite is None:
@@ -85,8 +85,8 @@ class Routes:
 _WAYS = {
     Route.NPU_KERNEL: Way.KERNEL,
     Route.COMPOSITE: Way.COMPOSITE,
-    Route.DISPATCHER_FALLBACK: Way.FALLBACK,
-    Route.EXPLICIT_KERNEL: Way.MAY_FALL_BACK,
+    Route.FALLBACK: Way.FALLBACK,
+    Route.EXPLICIT: Way.MAY_FALL_BACK,
     Route.UNSUPPORTED: Way.UNSUPPORTED,
 }
 
@@ -95,7 +95,7 @@ def kernels_of_composites(table: RoutingTable) -> list[str]:
     """Return the operators that torch_npu takes whole and this PyTorch would take apart."""
     return [
         entry.op
-        for entry in table.entries()
+        for entry in table.entries.values()
         if _WAYS[entry.route] in {Way.KERNEL, Way.MAY_FALL_BACK}
         and _is_defined(entry.op)
         and _has(entry.op, "CompositeImplicitAutograd")

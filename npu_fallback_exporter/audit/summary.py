@@ -45,9 +45,11 @@ def with_remedies(audit: Audit) -> Audit:
     """Add what to use instead."""
     from ..routing.remedies import remedy_for
 
-    findings = tuple(
-        replace(finding, remedy=str(remedy_for(finding.op) or "")) for finding in audit.findings
-    )
+    def remedy(op: str) -> str:
+        found = remedy_for(op)
+        return found.en if found else ""
+
+    findings = tuple(replace(one, remedy=remedy(one.op)) for one in audit.findings)
     return replace(audit, findings=findings)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..audit.errors import AuditError
+from ..errors import NpuFallbackError
 
 if TYPE_CHECKING:
     from ..audit.findings import Audit
@@ -86,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     """Print what was found; 0 done, 1 failed by --fail-on, 2 no answer."""
     try:
         return _dump(args.dump_table) if args.dump_table else _audit(args)
-    except AuditError as error:
+    except NpuFallbackError as error:
         print(f"npu-fallback-exporter: {error}", file=sys.stderr)
         return _USAGE
 
@@ -106,7 +107,7 @@ def _audit(args: argparse.Namespace) -> int:
     from ..audit.versions import table_of
 
     table = table_of(args.torch_npu)
-    allowed = expected.allow_globs(args.allow, (entry.op for entry in table.entries()))
+    allowed = expected.allow_globs(args.allow, table.entries)
     baseline = expected.read_baseline(args.baseline) if args.baseline else frozenset()
     audit = expected.with_standings(_answer(args, table), allowed, baseline)
     failing = expected.failing(audit, args.fail_on)
