@@ -16,6 +16,7 @@ import torch
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
+    FakeTensor,
     FakeTensorMode,
     UnsupportedOperatorException,
 )
@@ -25,6 +26,7 @@ from .event_bytes import bytes_to_device, bytes_to_host
 from .guesses import Guesses
 from .routes import Way
 from .stand_in import NPU
+from .values import tensors_in
 
 if TYPE_CHECKING:
     from .recording import Recording
@@ -69,7 +71,11 @@ class Collector(TorchDispatchMode):
         decision = self._routes.of(func)
         if decision.way is Way.COMPOSITE:
             with self:
-                return func._op_dk(decision.kernel, *args, **named)
+                result = func._op_dk(decision.kernel, *args, **named)
+            if all(isinstance(tensor, FakeTensor) for tensor in tensors_in((result,))):
+                return result
+            # A view that the kernel made without the dispatcher, and so no fake.
+            return self._result(func, args, named)
         if decision.way is Way.KERNEL:
             self._recording.operator(func.name())
             return self._result(func, args, named)
@@ -118,6 +124,11 @@ def _device_type(device: object) -> str:
     return torch.device(device).type if isinstance(device, (str, torch.device)) else ""
 
 
+class _FakeMode(FakeTensorMode):
+    #: Of constants that a program moves to the device: show the move to the modes, do not make it.
+    avoid_device_init = True
+
+
 def fake_mode() -> FakeTensorMode:
     """Return a fake mode that takes real tensors too and runs no kernel to learn shapes."""
-    return FakeTensorMode(allow_fallback_kernels=False, allow_non_fake_inputs=True)
+    return _FakeMode(allow_fallback_kernels=False, allow_non_fake_inputs=True)

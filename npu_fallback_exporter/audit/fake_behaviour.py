@@ -30,22 +30,10 @@ def as_real(guesses: Guesses) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
         warnings.filterwarnings("ignore", "Accessing the data pointer of FakeTensor")
-        stack.enter_context(_tensors_are_made_on_the_cpu())
         stack.enter_context(mock.patch.object(nn.Module, "_apply", _apply))
         for name, function in replaced.items():
             stack.enter_context(mock.patch.object(FakeTensor, name, function, create=True))
         yield
-
-
-@contextlib.contextmanager
-def _tensors_are_made_on_the_cpu() -> Iterator[None]:
-    """Let ``torch.tensor(..., device="npu")`` show its move to the device to the modes."""
-    before = torch._C._only_lift_cpu_tensors()
-    torch._C._set_only_lift_cpu_tensors(True)
-    try:
-        yield
-    finally:
-        torch._C._set_only_lift_cpu_tensors(before)
 
 
 def _apply(module: nn.Module, fn: Callable[[Any], Any], recurse: bool = True) -> nn.Module:
