@@ -11,6 +11,7 @@ import torch
 
 from .call_sites import Lines, ModulePath
 from .collector import Collector, fake_mode
+from .detours import as_in_eager
 from .errors import AuditError
 from .fake_behaviour import as_real
 from .recording import Recording
@@ -49,6 +50,7 @@ class Session:
             self._collector,
             self._modules.watching(),
             as_real(self._collector.guesses),
+            as_in_eager(),
         ):
             yield
 

@@ -11,7 +11,7 @@ import importlib.machinery
 import os
 import sys
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 from .errors import AuditError
@@ -77,7 +77,36 @@ def register_kernels(operators: Iterable[str]) -> None:
         if namespace not in _libraries:
             _libraries[namespace] = Library(namespace, "IMPL")
         _libraries[namespace].impl(name, _kernel_in_name_only, "PrivateUse1")
+        _libraries[namespace].impl(name, _above_autograd(operator), "AutogradPrivateUse1")
         _with_kernel.add(operator)
+
+
+def _above_autograd(operator: str) -> Callable[..., Any]:
+    """Return what autograd does with an operator: where gradients are wanted, take it apart."""
+    import torch
+
+    base, _, overload = operator.partition(".")
+    namespace, _, name = base.partition("::")
+    func = getattr(getattr(getattr(torch.ops, namespace), name), overload or "default")
+    composite = torch._C.DispatchKey.CompositeImplicitAutograd
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        if torch.is_grad_enabled() and _any_needs_gradient((*args, *kwargs.values())):
+            return func._op_dk(composite, *args, **kwargs)
+        with torch._C._AutoDispatchBelowAutograd():
+            return func(*args, **kwargs)
+
+    return kernel
+
+
+def _any_needs_gradient(values: Sequence[Any]) -> bool:
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            if _any_needs_gradient(value):
+                return True
+        elif getattr(value, "requires_grad", False):
+            return True
+    return False
 
 
 def _kernel_in_name_only(*_args: object, **_kwargs: object) -> NoReturn:
@@ -92,7 +121,7 @@ class _NpuModule(types.ModuleType):
     """``torch.npu``: what programs ask a device for, without a device."""
 
     synchronize = empty_cache = set_device = manual_seed = manual_seed_all = staticmethod(_nothing)
-    reset_peak_memory_stats = set_compile_mode = staticmethod(_nothing)
+    reset_peak_memory_stats = set_compile_mode = set_rng_state = staticmethod(_nothing)
 
     def is_initialized(self) -> bool:
         return True
@@ -116,6 +145,11 @@ class _NpuModule(types.ModuleType):
         return 0
 
     max_memory_allocated = memory_reserved = memory_allocated
+
+    def get_rng_state(self, _device: object = None) -> object:
+        import torch
+
+        return torch.zeros(1, dtype=torch.uint8)
 
     def is_bf16_supported(self) -> bool:
         return True
