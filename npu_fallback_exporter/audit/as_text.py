@@ -68,7 +68,7 @@ def _places(places: Sequence[Place]) -> Iterator[str]:
     for module, line in list(merged)[:_PLACES]:
         yield f"    {_where(module, line)}"
     if len(merged) > _PLACES:
-        yield f"    and {len(merged) - _PLACES} more places"
+        yield f"    and {_count(len(merged) - _PLACES, 'more place', 'more places')}"
 
 
 def _assumptions(assumptions: Sequence[Assumption]) -> Iterator[str]:
@@ -83,7 +83,7 @@ def _assumptions(assumptions: Sequence[Assumption]) -> Iterator[str]:
 def _read(places: Sequence[Place]) -> Iterator[str]:
     if places:
         first = _where(places[0].module, places[0].line)
-        more = f" and {len(places) - 1} more places" if len(places) > 1 else ""
+        more = f" and {_count(len(places) - 1, 'more place', 'more places')}" if places[1:] else ""
         yield (
             f"what the program does after reading a value, at {first}{more}, is what it does for "
             "the inputs and weights of this run"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch import nn
 
-_UNKNOWN = "?"
+_UNKNOWN = "no Python frame, as in autograd's threads"
 
 
 @dataclass(frozen=True, order=True)

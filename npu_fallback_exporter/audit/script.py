@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import runpy
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -64,4 +64,31 @@ def _cuda_is_the_npu() -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for name in (*names, "set_device", "manual_seed", "manual_seed_all"):
             stack.enter_context(mock.patch.object(torch.cuda, name, getattr(npu, name)))
+        # Factories show the device to the collector; these two ask for a CUDA driver before.
+        moved = _to_npu(torch.Tensor.to)
+        stack.enter_context(mock.patch.object(torch.Tensor, "to", moved))
+        stack.enter_context(mock.patch.object(torch.Tensor, "cuda", _cuda))
         yield
+
+
+def _to_npu(original: Callable[..., Any]) -> Callable[..., Any]:
+    def to(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        return original(
+            tensor,
+            *map(_no_cuda, args),
+            **{name: _no_cuda(value) for name, value in kwargs.items()},
+        )
+
+    return to
+
+
+def _no_cuda(value: object) -> object:
+    if isinstance(value, (str, torch.device)) and torch.device(value).type == "cuda":
+        return torch.device(NPU, torch.device(value).index or 0)
+    return value
+
+
+def _cuda(tensor: torch.Tensor, device: Any = None, **kwargs: Any) -> Any:  # noqa: ANN401
+    number = device if isinstance(device, int) else torch.device(device or "cuda").index
+    kwargs.pop("async", None)
+    return tensor.to(torch.device(NPU, number or 0), **kwargs)

@@ -45,6 +45,7 @@ def register_device() -> None:
         AuditError: a backend has taken the key in this process, or this PyTorch is too old.
     """
     import torch
+    from torch.library import Library, fallthrough_kernel
     from torch.utils import backend_registration
 
     if isinstance(getattr(torch, NPU, None), _NpuModule):
@@ -64,6 +65,9 @@ def register_device() -> None:
     module = _NpuModule(f"torch.{NPU}")
     setup(rename=NPU, backend_module=module, hook=hook, device_guard=guard)
     sys.modules["torch_npu"] = _TorchNpu("torch_npu")
+    # torch_npu registers which operators autocast casts; without, autocast changes nothing.
+    everything = _libraries["_"] = Library("_", "IMPL")
+    everything.fallback(fallthrough_kernel, "AutocastPrivateUse1")
 
 
 def register_kernels(operators: Iterable[str]) -> None:

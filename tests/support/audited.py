@@ -30,7 +30,7 @@ def audit(*arguments: str, cwd: Path | None = None, timeout: float = 200) -> Fin
 
 def audit_json(*arguments: str, cwd: Path | None = None) -> dict[str, Any]:
     """Return what ``audit --format json`` answers; the test fails when it does not answer."""
-    done = audit(*arguments, "--torch-npu", "2.13.0", "--format", "json", cwd=cwd)
+    done = audit("--torch-npu", "2.13.0", "--format", "json", *arguments, cwd=cwd)
     assert done.returncode in {0, 1}, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
