@@ -18,6 +18,14 @@ _COMPOSITE_KEYS = (
     "CompositeExplicitAutograd",
     "CompositeImplicitAutograd",
 )
+# Kernels of these are taken by tensors of other layouts, whatever the operator has for dense ones.
+_LAYOUT_KEYS = {
+    "SparsePrivateUse1": "sparse COO",
+    "SparseCsrPrivateUse1": "sparse CSR",
+    "NestedTensorPrivateUse1": "nested",
+    "QuantizedPrivateUse1": "quantized",
+}
+_NOT_FOR = "unless its tensors are {}: these have an NPU kernel"
 _NPU, _CPU = "PrivateUse1", "CPU"
 
 
@@ -84,12 +92,17 @@ def import_torch_npu() -> None:
 
 
 def _entry(op: str, has_kernel: Any) -> Entry:
-    if has_kernel(op, _NPU):
-        condition = conditions().get(op)
-        return Entry(op, Route.EXPLICIT if condition else Route.NPU_KERNEL, condition)
+    own = has_kernel(op, _NPU)
+    layouts = [name for key, name in _LAYOUT_KEYS.items() if has_kernel(op, key)]
+    condition = conditions().get(op)
+    if condition and (own or layouts):
+        return Entry(op, Route.EXPLICIT, condition)
+    if own:
+        return Entry(op, Route.NPU_KERNEL)
     if any(has_kernel(op, key) for key in _COMPOSITE_KEYS):
         return Entry(op, Route.COMPOSITE)
-    return Entry(op, Route.FALLBACK if has_kernel(op, _CPU) else Route.UNSUPPORTED)
+    route = Route.FALLBACK if has_kernel(op, _CPU) else Route.UNSUPPORTED
+    return Entry(op, route, _NOT_FOR.format(" or ".join(layouts)) if layouts else None)
 
 
 def _soc() -> str:

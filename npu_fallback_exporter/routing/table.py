@@ -32,7 +32,8 @@ class Entry:
     Attributes:
         op: full overload name, as in ``aten::fmax.out``.
         route: where its calls end.
-        condition: of an explicit operator, when it computes on the host; else None.
+        condition: of an explicit operator, when it computes on the host; of one that ends in the
+            fallback, which layouts of tensors do not, if any. Else None.
     """
 
     op: str
