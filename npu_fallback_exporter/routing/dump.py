@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from .conditions import conditions
 from .errors import TableError
@@ -25,7 +25,7 @@ _LAYOUT_KEYS = {
     "NestedTensorPrivateUse1": "nested",
     "QuantizedPrivateUse1": "quantized",
 }
-_NOT_FOR = "unless its tensors are {}: these have an NPU kernel"
+_OTHER_LAYOUTS = "its tensors are not {}"
 _NPU, _CPU = "PrivateUse1", "CPU"
 
 
@@ -91,7 +91,7 @@ def import_torch_npu() -> None:
         ) from None
 
 
-def _entry(op: str, has_kernel: Any) -> Entry:
+def _entry(op: str, has_kernel: Callable[[str, str], bool]) -> Entry:
     own = has_kernel(op, _NPU)
     layouts = [name for key, name in _LAYOUT_KEYS.items() if has_kernel(op, key)]
     condition = conditions().get(op)
@@ -102,7 +102,7 @@ def _entry(op: str, has_kernel: Any) -> Entry:
     if any(has_kernel(op, key) for key in _COMPOSITE_KEYS):
         return Entry(op, Route.COMPOSITE)
     route = Route.FALLBACK if has_kernel(op, _CPU) else Route.UNSUPPORTED
-    return Entry(op, route, _NOT_FOR.format(" or ".join(layouts)) if layouts else None)
+    return Entry(op, route, _OTHER_LAYOUTS.format(" or ".join(layouts)) if layouts else None)
 
 
 def _soc() -> str:

@@ -32,8 +32,10 @@ def unpack(package: str, version: str, folder: Path) -> None:
         return
     with tempfile.TemporaryDirectory(dir=folder.parent) as downloads:
         subprocess.run(
-            [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", downloads]
-            + [f"{package}=={version}"],
+            (
+                *(sys.executable, "-m", "pip", "download", "-q", "--no-deps"),
+                *("-d", downloads, f"{package}=={version}"),
+            ),
             check=True,
         )
         (wheel,) = Path(downloads).glob("*.whl")
