@@ -52,6 +52,8 @@ _BART = {
     "encoder_ffn_dim": 64,
     "decoder_ffn_dim": 64,
     "max_position_embeddings": 64,
+    "eos_token_id": 98,
+    "forced_eos_token_id": None,
 }
 _WHISPER = {
     **_BART,

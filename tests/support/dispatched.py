@@ -27,9 +27,19 @@ def dispatched(work: Callable[[], object], table: RoutingTable) -> Counter[str]:
     return counts
 
 
-def without_views(counts: dict[str, int]) -> Counter[str]:
-    """Leave out operators that neither compute nor copy."""
-    return Counter({op: count for op, count in counts.items() if not _is_view(op)})
+#: The profiler does not tell the device: programs make numbers on the host with these, and move them.
+_ON_THE_HOST_TOO = ("aten::empty.memory_format", "aten::_to_copy", "aten::_local_scalar_dense")
+
+
+def without_host_and_views(counts: dict[str, int]) -> Counter[str]:
+    """Leave out operators that neither compute nor copy, and those that the host runs as well."""
+    return Counter(
+        {
+            op: count
+            for op, count in counts.items()
+            if op not in _ON_THE_HOST_TOO and not _is_view(op)
+        }
+    )
 
 
 def _visit(event: Any, table: RoutingTable, counts: Counter[str]) -> None:

@@ -41,18 +41,20 @@ def count(folder: Path, steps: int) -> dict[str, Any]:
 
     from npu_fallback_exporter.audit import transformers_model as library
     from npu_fallback_exporter.audit.samples import sample
+    from npu_fallback_exporter.routing.table import load
+    from tests.support.dispatched import dispatched
 
     torch.manual_seed(0)
     config, kind = library._configuration(library._library(), folder)
     model: Any = library._build(kind, config, None).npu().eval()
-    inputs = {
-        str(spec.name): sample(spec).npu() for spec in library._usual_inputs(model, config)
-    }
+    inputs = {str(spec.name): sample(spec).npu() for spec in library._usual_inputs(model, config)}
     torch.npu.synchronize()
     before = _counts()
     with torch.no_grad():
         model(**inputs)
     answer: dict[str, Any] = {"forward": _rise(before)}
+    with torch.no_grad():
+        answer["operators"] = dispatched(lambda: model(**inputs), load("2.13.0"))
     if steps:
         inputs.pop("decoder_input_ids", None)
         calls = []
