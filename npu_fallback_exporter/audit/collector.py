@@ -41,7 +41,7 @@ _NEEDS_VALUES = (
 )
 
 
-class Collector(TorchDispatchMode):
+class Collector(TorchDispatchMode):  # type: ignore[misc]
     """Records the operators that run inside of the block; a fake mode must be active around it."""
 
     def __init__(self, routes: Routes, values: Values, recording: Recording) -> None:
@@ -124,7 +124,7 @@ def _device_type(device: object) -> str:
     return torch.device(device).type if isinstance(device, (str, torch.device)) else ""
 
 
-class _FakeMode(FakeTensorMode):
+class _FakeMode(FakeTensorMode):  # type: ignore[misc]
     #: Of constants that a program moves to the device: show the move to the modes, do not make it.
     avoid_device_init = True
 

@@ -27,7 +27,7 @@ def as_in_eager() -> Iterator[None]:
 
 
 def _needs_gradient(tensor: torch.Tensor) -> bool:
-    return tensor.requires_grad and torch.is_grad_enabled()
+    return bool(tensor.requires_grad and torch.is_grad_enabled())
 
 
 def _eigvals(original: Callable[..., Any]) -> Callable[..., Any]:

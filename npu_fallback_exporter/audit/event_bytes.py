@@ -89,4 +89,4 @@ def _tensors(values: Sequence[object]) -> Iterator[torch.Tensor]:
 
 
 def _bytes(tensor: torch.Tensor) -> int:
-    return tensor.numel() * tensor.element_size()
+    return int(tensor.numel() * tensor.element_size())

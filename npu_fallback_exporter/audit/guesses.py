@@ -31,7 +31,7 @@ class Guesses:
         #: What a language model is assumed to generate when its logits are not known.
         self.token: int | None = None
 
-    def scalar(self, tensor: torch.Tensor) -> bool | int | float | complex:
+    def scalar(self, tensor: torch.Tensor) -> Any:  # noqa: ANN401 - a number or a boolean
         """Return the value that the program reads from a tensor of one element."""
         value = self._values.of(tensor)
         if value is not None:
@@ -60,7 +60,7 @@ class Guesses:
         if not isinstance(result, FakeTensor):
             return
         if func._schema.name in {"aten::all", "aten::_is_all_true"}:
-            result._audit_says_all = True  # type: ignore[attr-defined]
+            result._audit_says_all = True
         elif (
             self.token is not None
             and func._schema.name in {"aten::argmax", "aten::multinomial"}

@@ -168,4 +168,4 @@ def _is_uninitialised(func: Any) -> bool:  # noqa: ANN401 - torch._ops.OpOverloa
 
 
 def _bytes(tensor: torch.Tensor) -> int:
-    return tensor.numel() * tensor.element_size()
+    return int(tensor.numel() * tensor.element_size())

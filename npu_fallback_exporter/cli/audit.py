@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-on",
         choices=("new", "any"),
-        help="exit with 1 when an operator falls back that is not allowed (new: nor in the baseline)",
+        help="exit with 1 when an operator falls back that is not allowed (new: nor in baseline)",
     )
     parser.add_argument(
         "--allow",

@@ -48,7 +48,7 @@ def _clip_norm(x: Tensor, most: float) -> tuple[Tensor, Tensor]:
 _define_operators()
 
 
-class _Fast(nn.Module):
+class _Fast(nn.Module):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         layer = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)
@@ -59,7 +59,7 @@ class _Fast(nn.Module):
         return out
 
 
-class _Detector(nn.Module):
+class _Detector(nn.Module):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.features = nn.Conv2d(3, 8, 3, stride=4, padding=1)
@@ -78,7 +78,7 @@ class _Detector(nn.Module):
         return dets[keep], scores[keep]
 
 
-class _Samplers(nn.Module):
+class _Samplers(nn.Module):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.rates = nn.Linear(6, 5)
@@ -95,7 +95,7 @@ class _Samplers(nn.Module):
         )
 
 
-class _GaussianProcess(nn.Module):
+class _GaussianProcess(nn.Module):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("seen", torch.linspace(-2, 2, 20).unsqueeze(1))
@@ -115,7 +115,7 @@ def _kernel(a: Tensor, b: Tensor) -> Tensor:
     return torch.exp(-0.5 * (a - b.t()) ** 2)
 
 
-class _Kalman(nn.Module):
+class _Kalman(nn.Module):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.transition = nn.Parameter(torch.eye(4) + 0.1 * torch.diag(torch.ones(2), 2))
@@ -137,7 +137,7 @@ class _Kalman(nn.Module):
         return state, spread
 
 
-class _SpecialFunctions(nn.Module):
+class _SpecialFunctions(nn.Module):  # type: ignore[misc]
     def forward(self, x: Tensor) -> Tensor:
         y = x.abs() + 0.5
         out = torch.lgamma(y) + torch.special.i0e(y) + torch.special.erfcx(x)
@@ -146,7 +146,7 @@ class _SpecialFunctions(nn.Module):
         return torch.fmax(out, torch.copysign(out, x))
 
 
-class _Statistics(nn.Module):
+class _Statistics(nn.Module):  # type: ignore[misc]
     def forward(self, x: Tensor, labels: Tensor) -> tuple[Tensor, ...]:
         mode, index = torch.mode(labels, dim=1)
         counts = torch.histc(x, bins=8, min=-2.0, max=2.0)
@@ -154,7 +154,7 @@ class _Statistics(nn.Module):
         return mode, index, counts, hist, edges, torch.nanmedian(x), torch.kthvalue(x, 2).values
 
 
-class _LogCumSumExp(nn.Module):
+class _LogCumSumExp(nn.Module):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.scale = nn.Parameter(torch.ones(32))
@@ -163,7 +163,7 @@ class _LogCumSumExp(nn.Module):
         return torch.logcumsumexp(x * self.scale, dim=1) + torch.logcumsumexp(x.half(), dim=0)
 
 
-class _FractionalPooling(nn.Module):
+class _FractionalPooling(nn.Module):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.convolution = nn.Conv2d(3, 4, 3)
@@ -174,7 +174,7 @@ class _FractionalPooling(nn.Module):
         return out
 
 
-class _CustomOperator(nn.Module):
+class _CustomOperator(nn.Module):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.layers = nn.ModuleList(nn.Linear(16, 16) for _ in range(4))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +95,7 @@ print("ANSWER " + json.dumps(answers))
 """
 
 
-def counted(inputs: dict[str, Sequence[str]]) -> dict[str, dict[str, list[int]]]:
+def counted(inputs: Mapping[str, Sequence[str]]) -> dict[str, dict[str, list[int]]]:
     """Return what the armed hook counts in one forward of each model: events and bytes each way.
 
     By model, then by operator and kind (``aten::fmax.out dispatcher``).

@@ -27,7 +27,7 @@ def dispatched(work: Callable[[], object], table: RoutingTable) -> Counter[str]:
     return counts
 
 
-#: The profiler does not tell the device: programs make numbers on the host with these, and move them.
+#: The profiler does not tell the device: programs make numbers on the host with these, too.
 _ON_THE_HOST_TOO = ("aten::empty.memory_format", "aten::_to_copy", "aten::_local_scalar_dense")
 
 
@@ -46,9 +46,7 @@ def _visit(event: Any, table: RoutingTable, counts: Counter[str]) -> None:
     name = event.name
     if event.overload_name:
         name = f"{name}.{event.overload_name}"
-    if "::" not in name:
-        parts = event.cpu_children
-    elif table.route_of(name) is Route.COMPOSITE:
+    if "::" not in name or table.route_of(name) is Route.COMPOSITE:
         parts = event.cpu_children
     else:
         if not _is_view(name):
