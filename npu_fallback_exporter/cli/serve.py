@@ -99,7 +99,8 @@ def run(args: argparse.Namespace) -> int:
     from ..collectors.fallback import FallbackCollector
     from ..collectors.housekeeping import Housekeeping
     from ..history.sampler import HistorySampler
-    from ..report.live import CallSites, LiveReports
+    from ..report.call_sites import CallSites
+    from ..report.live import LiveReports
     from ..web import server, standby
     from ..web.app import ExporterApp
     from ..web.watched_config import WatchedConfig

@@ -11,7 +11,7 @@ from ..pages.notes import printable
 from . import svg, units
 from .findings import findings
 from .model import GOOD, OFF, OpCost, Report
-from .text import facts
+from .text import facts, named
 
 _CSS = Path(__file__).with_name("report.css")
 _MOST_OPS = 100
@@ -75,6 +75,7 @@ def _content(report: Report) -> Iterable[str]:
     yield from _history(report)
     yield from _ops(report)
     yield from _copies(report)
+    yield from _workers(report)
     yield from _sources(report)
 
 
@@ -212,6 +213,25 @@ def _copies(report: Report) -> Iterable[str]:
             ("operator", "times"),
             1,
             ((f"<code>{_text(op)}</code>", units.count(count)) for op, count in ordered),
+        )
+
+
+def _workers(report: Report) -> Iterable[str]:
+    if report.workers:
+        yield "<h2>Server processes</h2>"
+        yield rows(
+            ("process", "mode", "NPU", "events", "host time"),
+            3,
+            (
+                (
+                    _text(named(one)),
+                    _text(one.mode),
+                    _text(", ".join(one.npus)),
+                    units.count(one.events),
+                    units.duration(one.host_seconds),
+                )
+                for one in report.workers
+            ),
         )
 
 

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 from .. import __version__
 from ..collectors.composite import Snapshot
 from ..collectors.fallback import FallbackCollector
 from ..history.sampler import HistorySampler
 from ..npu_smi.sampler import NpuSmiSampler
-from ..pages.arm_failure import ArmFailures
-from ..pages.discovery import scan
+from .call_sites import CallSites
 from .from_pages import with_calls, workers_of
 from .from_samples import Samples, report_of
-from .model import EXPORTER, FAILED, Call, Report, Source
-from .recordings import calls
+from .model import EXPORTER, FAILED, Report, Source
 
-_LOOK_AGAIN_SECONDS = 30.0
 _NS = 1e-9
+_FOREVER = float("inf")
 
 
 class LiveReports:
@@ -67,9 +64,6 @@ class LiveReports:
         return replace(source, detail=self._npu_smi.snapshot().trouble)
 
 
-_FOREVER = float("inf")
-
-
 def report_of_snapshot(snapshot: Snapshot, made_unix: float) -> Report:
     """Return what one collection alone tells.
 
@@ -89,34 +83,3 @@ def report_of_snapshot(snapshot: Snapshot, made_unix: float) -> Report:
             for source in report.sources
         ),
     )
-
-
-class CallSites:
-    """Remembers how operators were called first, and looks again when there is a new one.
-
-    Args:
-        folders: gives the pages folders of the moment.
-        monotonic: seconds.
-    """
-
-    def __init__(
-        self,
-        folders: Callable[[], Iterable[Path]],
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._folders = folders
-        self._monotonic = monotonic
-        self._known: dict[str, Call] = {}
-        self._seen: set[str] = set()
-        self._looked: float | None = None
-
-    def of(self, ops: Iterable[str]) -> dict[str, Call]:
-        """Return what is known of these ops."""
-        wanted = set(ops)
-        now = self._monotonic()
-        late = self._looked is None or now - self._looked >= _LOOK_AGAIN_SECONDS
-        if wanted - self._seen or (late and wanted - self._known.keys()):
-            self._looked = now
-            self._seen |= wanted
-            self._known = calls(scan(self._folders(), ArmFailures()))
-        return self._known

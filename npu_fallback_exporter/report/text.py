@@ -11,7 +11,7 @@ from rich.text import Text
 from ..pages.notes import printable
 from . import units
 from .findings import BAD, FINE, WATCH, findings
-from .model import GOOD, OFF, OpCost, Report
+from .model import GOOD, OFF, OpCost, Report, Worker
 
 _WIDTH_OF_A_FILE = 120
 _WIDE = 110
@@ -81,6 +81,12 @@ def facts(report: Report) -> Iterable[str]:
             f"CANN {hook.cann or 'unknown'}, hook {hook.hook or 'unknown'}, "
             f"track {hook.track}, boundary {hook.boundary}"
         )
+
+
+def named(worker: Worker) -> str:
+    """Return a process in words."""
+    pid = "" if worker.pid is None else f"pid {worker.pid}, "
+    return f"{pid}since {units.moment(worker.started_unix)}"
 
 
 def _headline(report: Report) -> str:
@@ -161,6 +167,18 @@ def _show_rest(report: Report, out: Console) -> None:
         made = table(out, ("waits for a value",), ("times",))
         for op, count in sorted(report.syncs.items(), key=lambda row: (-row[1], row[0])):
             made.add_row(Text(printable(op)), units.count(count))
+        say(out)
+        out.print(made)
+    if report.workers:
+        made = table(out, ("server process", "mode", "NPU"), ("events", "host time"))
+        for worker in report.workers:
+            made.add_row(
+                Text(printable(named(worker))),
+                Text(printable(worker.mode)),
+                Text(printable(", ".join(worker.npus))),
+                units.count(worker.events),
+                units.duration(worker.host_seconds),
+            )
         say(out)
         out.print(made)
     sources = [source for source in report.sources if source.state != GOOD or source.detail]

@@ -24,7 +24,8 @@ from npu_fallback_exporter.npu_smi.diagnosis import Diagnosis, FailureReason
 from npu_fallback_exporter.npu_smi.figures import ChipFigures, ChipKey, Health, Usage
 from npu_fallback_exporter.npu_smi.sampler import NpuSmiSampler
 from npu_fallback_exporter.pages import layout
-from npu_fallback_exporter.report.live import CallSites, LiveReports
+from npu_fallback_exporter.report.call_sites import CallSites
+from npu_fallback_exporter.report.live import LiveReports
 from npu_fallback_exporter.report.model import Report
 from npu_fallback_exporter.web.app import ExporterApp
 from npu_fallback_exporter.web.watched_config import WatchedConfig
