@@ -2,6 +2,9 @@
 // Everything that comes from the server is put in with textContent: names of operators, paths and
 // versions are whatever somebody wrote into a page.
 
+// A name and password in the address of the page must not be in this one.
+const REPORT = new URL("api/v1/report", document.baseURI);
+REPORT.username = REPORT.password = "";
 const EVERY_MS = 5000;
 const PATIENCE_MS = 15000;
 const WINDOW_SECONDS = 900;
@@ -33,7 +36,7 @@ const TEXTS = {
     driver: "all, at the driver", noCopies: "None counted.",
     notTracked: "Not watched: NPU_FALLBACK_TRACK=fallbacks, or nothing armed yet.",
     times: "Times", started: "Started", npus: "NPU", pid: "pid", ago: "{0} ago",
-    noWorkers: "None is alive.", source: "Source", state: "State", good: "good", failed: "fails",
+    noWorkers: "None is alive.", source: "Source", state: "State", detail: "Detail", good: "good", failed: "fails",
     off: "off", age: "sample {0} old", unwatched: "not watched", off_npu: "npu-smi is off",
     none_npu: "npu-smi gives no sample", callsHidden: "Call sites are shown on loopback or to authenticated clients only (--web.show-call-sites).",
     causes: { fallback: "fallback", explicit_kernel: "explicit kernel", sync: "wait for a value", user: "the program" },
@@ -65,7 +68,7 @@ const TEXTS = {
     driver: "驱动层合计", noCopies: "没有计数。",
     notTracked: "未监视：NPU_FALLBACK_TRACK=fallbacks，或尚未启用钩子。",
     times: "次数", started: "启动", npus: "NPU", pid: "pid", ago: "{0} 前",
-    noWorkers: "没有存活的进程。", source: "来源", state: "状态", good: "正常", failed: "失败",
+    noWorkers: "没有存活的进程。", source: "来源", state: "状态", detail: "说明", good: "正常", failed: "失败",
     off: "关闭", age: "采样于 {0} 前", unwatched: "未监视", off_npu: "npu-smi 已关闭",
     none_npu: "npu-smi 没有采样", callsHidden: "调用位置仅对本机或已认证的客户端显示（--web.show-call-sites）。",
     causes: { fallback: "回退", explicit_kernel: "显式内核", sync: "等待返回值", user: "程序自身" },
@@ -377,6 +380,8 @@ function showCursor() {
   const line = by("chart").querySelector(".cursor");
   const index = cursor === null ? history.unix.length - 1 : Math.min(cursor, history.unix.length - 1);
   if (line) line.setAttribute("d", cursor === null ? "" : `M${x(index)} ${top}V${floor}`);
+  // Moving along the chart is told to a screen reader, news every few seconds is not.
+  by("readout").setAttribute("aria-live", cursor === null ? "off" : "polite");
   by("readout").textContent = `${clock(history.unix[index])}: ${say("npu")} ${part(average[index] ?? null)}, ${say("cpu")} ${part(history.host_cpu[index])}, ${say("rate")} ${rate(history.events_per_second[index])}`;
 }
 
@@ -492,7 +497,7 @@ function showWorkers() {
   const rows = report.workers.map((one) => [
     say("ago", minutesOrMore(report.made_unix - one.started_unix)), ...(withPid ? [String(one.pid)] : []),
     one.npus.join(", ") || "–", one.mode, count(one.events), duration(one.host_seconds)]);
-  fill(by("workers"), rows.length ? table(columns, rows) : el("p", "empty", say("noWorkers")));
+  fill(by("workers"), rows.length ? table(columns, rows, "cards") : el("p", "empty", say("noWorkers")));
 }
 
 function minutesOrMore(seconds) {
@@ -506,7 +511,7 @@ function showSources() {
     return [named("sourceNames", one.name), el("span", levels[one.state] ?? "soft", say(one.state)),
       facts.filter(Boolean).join("; ")];
   });
-  fill(by("sources"), table([[say("source"), true], [say("state"), true], ["", true]], rows));
+  fill(by("sources"), table([[say("source"), true], [say("state"), true], [say("detail"), true]], rows));
 }
 
 function show() {
@@ -530,7 +535,7 @@ async function ask() {
   if (document.hidden) return;
   const limit = AbortSignal.timeout(PATIENCE_MS);
   try {
-    const answer = await fetch("api/v1/report", { signal: limit, cache: "no-store" });
+    const answer = await fetch(REPORT, { signal: limit, cache: "no-store" });
     if (!answer.ok) throw new Error(`HTTP ${answer.status}`);
     report = await answer.json();
     readAt = report.made_unix;
