@@ -9,11 +9,13 @@ Run on the simulated device::
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 from benchmarks.paired import HEADER, compare, machine
 
@@ -43,6 +45,20 @@ def in_child(code: str, hook: str) -> float:
         check=True,
     )
     return float(done.stdout.splitlines()[-1])
+
+
+def empty_observer() -> ctypes.CDLL:
+    """Compile and load an observer of operators that does nothing: the floor of TRACK=all."""
+    from torch.utils import cpp_extension
+
+    library = Path(tempfile.mkdtemp()) / "empty_observer.so"
+    source = Path(__file__).with_name("empty_observer.cpp")
+    folders = [f"-I{folder}" for folder in cpp_extension.include_paths()]
+    subprocess.run(
+        ["g++", "-std=c++20", "-O2", "-fPIC", "-shared", *folders, source, "-o", library],
+        check=True,
+    )
+    return ctypes.CDLL(str(library))
 
 
 def main() -> None:
@@ -89,6 +105,12 @@ def main() -> None:
             pair = compare(name, call, nfe.uninstall, arm, rounds=args.rounds, calls=count)
             print(pair.row(), flush=True)
         nfe.uninstall()
+    observer = empty_observer()
+    name = "CPU view: `transpose`"
+    floor = compare(name, calls[name], observer.stop, observer.observe, rounds=args.rounds)
+    observer.stop()
+    print(f"\nonly PyTorch's RecordFunction with an empty observer: the floor of all\n\n{HEADER}")
+    print(floor.row())
     del os.environ["NPU_FALLBACK_TRACK"]
 
     arming = [in_child(_ARM_ONCE, "0") for _ in range(args.children)]

@@ -336,6 +336,7 @@ def test_arguments_of_each_kind_are_kept(
     call(torch.ones(4).npu())
     armed_hook = hook()
     assert armed_hook is not None
-    (arguments, *_) = read_notes(str(armed_hook.page_path)).signatures[op]
-    kept = {argument.name: argument.value for argument in arguments}
-    assert {name: kept[name] for name in expected} == expected
+    # The operator may have been called from other lines of this process before.
+    signatures = read_notes(str(armed_hook.page_path)).signatures[op]
+    kept = [{argument.name: argument.value for argument in one} for one in signatures]
+    assert expected in [{name: one[name] for name in expected} for one in kept]

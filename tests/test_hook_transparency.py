@@ -15,6 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import npu_fallback_exporter as nfe
+from npu_fallback_exporter.instrument.arming import explicit_kernels
 from tests.cann_sim import Ledger
 from tests.support.hooked import arm, armed, measured
 
@@ -66,8 +67,23 @@ def test_dispatch_tables_are_equal_before_arming_and_after_disarming() -> None:
 
 
 def test_dispatch_tables_look_the_same_while_armed() -> None:
-    now, bare = armed_and_not(dispatch_dumps)
+    def origins() -> dict[str, str]:
+        return {op: table for op, (_, table) in dispatch_dumps().items()}
+
+    now, bare = armed_and_not(origins)
     assert now == bare
+
+
+def test_only_listed_kernels_change_how_they_are_called_while_armed() -> None:
+    def kernels() -> dict[str, str]:
+        return {op: dump for op, (dump, _) in dispatch_dumps().items()}
+
+    now, bare = armed_and_not(kernels)
+    changed = {op for op in bare if now[op] != bare[op]}
+    assert changed <= set(explicit_kernels())
+    unboxed, boxed = "[ boxed unboxed ]", "[ boxed ]"  # so that one wrapper serves them all
+    for op in changed:
+        assert now[op].replace(unboxed, boxed) == bare[op].replace(unboxed, boxed)
 
 
 def test_arming_prints_no_warning_about_overridden_kernels(

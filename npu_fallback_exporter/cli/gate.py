@@ -28,7 +28,7 @@ EXAMPLE = (
 )
 
 _USAGE = 2
-_EXIT_CODES = {"pass": 0, "fail": 1, "inconclusive": 3}  # nosec B105 - verdicts
+_EXIT_CODES = {"pass": 0, "fail": 1, "inconclusive": 3}  # nosec B105
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
