@@ -56,7 +56,8 @@ def test_what_chance_explains_is_the_same() -> None:
 
 def test_many_events_are_compared_without_statistics_that_take_long() -> None:
     one = only(report(op("a", 50_000_000)), report(op("a", 60_000_000)))
-    assert (one.change, one.ratio) == ("grew", pytest.approx(1.2))
+    assert one.change == "grew"
+    assert one.ratio == pytest.approx(1.2)
 
 
 def test_the_same_events_that_take_longer_grew() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import replace
 from pathlib import Path
 
@@ -85,7 +86,11 @@ def test_only_pages_and_the_exporter_itself_know_where_an_operator_was_called(
     }
 
 
-def test_a_remedy_is_there_wherever_the_report_comes_from(tmp_path: Path) -> None:
+@pytest.mark.skipif(
+    importlib.util.find_spec("npu_fallback_exporter.routing") is None,
+    reason="there is no table of remedies",
+)
+def test_an_operator_has_the_remedy_of_the_table(tmp_path: Path) -> None:
     full_page(tmp_path)
     remedy = report_on_pages([tmp_path]).ops[0].remedy
     assert remedy is not None

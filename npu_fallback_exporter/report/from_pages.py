@@ -15,10 +15,10 @@ from ..pages.discovery import Scan, scan
 from ..pages.layout import MAX_OPS
 from ..pages.model import Page
 from ..pages.npu_identity import NpuLabels
-from ..routing.remedies import remedy_for
 from .from_samples import Samples, report_of
-from .model import FAILED, GOOD, PAGES, Call, Remedy, Report, Source, Worker
+from .model import FAILED, GOOD, PAGES, Call, Report, Source, Worker
 from .recordings import calls
+from .remedies import remedy_of
 
 _NS = 1e-9
 #: A list of more processes than this helps nobody.
@@ -49,7 +49,7 @@ def with_calls(report: Report, known: Mapping[str, Call]) -> Report:
     """Return the report with what is known of its ops: how they are called, what to do instead."""
     return replace(
         report,
-        ops=tuple(replace(op, call=known.get(op.op), remedy=_remedy(op.op)) for op in report.ops),
+        ops=tuple(replace(op, call=known.get(op.op), remedy=remedy_of(op.op)) for op in report.ops),
     )
 
 
@@ -79,8 +79,3 @@ def _folders(places: tuple[Path, ...], found: Scan) -> Iterable[Source]:
             yield Source("pages", GOOD, str(place))
         elif not place.exists():
             yield Source("pages", FAILED, f"there is no folder {place}")
-
-
-def _remedy(op: str) -> Remedy | None:
-    found = remedy_for(op)
-    return None if found is None else Remedy(found.en, found.zh)

@@ -83,7 +83,7 @@ def _history(report: Report) -> Iterable[str]:
     history = report.history
     if history is None or not history.unix:
         return
-    yield f"<h2>The last {_text(units.duration(history.seconds))}</h2>"
+    yield f"<h2>From {units.moment(history.unix[0])} to {units.moment(history.unix[-1])}</h2>"
     busy = [(f"NPU {npu}", "npu", line) for npu, line in history.npu.items()]
     busy.append(("CPUs of the host", "cpu", history.host_cpu))
     npu, cpu, rate = (f'<span class="key {key}">{name}</span>' for key, name in _KEYS)
@@ -155,13 +155,9 @@ def _op_details(op: OpCost) -> Iterable[str]:
     yield f"<h2><code>{_text(op.op)}</code></h2>"
     yield from (f"<p>{fact}</p>" for fact in facts)
     if op.events and op.buckets:
-        bounds = [
-            *(units.duration(bound).removesuffix(".0 µs") for bound in hook.DURATION.bounds),
-            "longer",
-        ]
-        plot = svg.histogram(
-            op.buckets, [_bound(text) for text in bounds], "events by duration, up to"
-        )
+        bounds = [_bound(units.duration(bound)) for bound in hook.DURATION.bounds]
+        yield '<p class="soft">Events by duration, up to</p>'
+        plot = svg.histogram(op.buckets, [*bounds, "longer"], "events by duration")
         yield plot.replace('class="plot"', 'class="plot small"')
 
 

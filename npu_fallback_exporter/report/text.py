@@ -154,12 +154,10 @@ def _known_of(op: OpCost) -> Iterable[str]:
 def _show_rest(report: Report, out: Console) -> None:
     if report.transfers:
         made = table(out, ("transfers", "cause"), ("copies", "bytes"))
-        copies = [
-            *((one.direction, one.cause, one) for one in report.transfers),
-            *((one.direction, "all, as the driver sees them", one) for one in report.driver),
-        ]
-        for direction, cause, one in copies:
-            words = Text(printable(direction)), Text(printable(cause))
+        copies = [(one.cause, one) for one in report.transfers]
+        drivers = [("all, as the driver sees them", one) for one in report.driver]
+        for cause, one in (*copies, *drivers):
+            words = Text(printable(one.direction)), Text(printable(cause))
             made.add_row(*words, units.count(one.transfers), units.size(one.bytes))
         say(out)
         out.print(made)

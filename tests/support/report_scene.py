@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from npu_fallback_exporter.aggregator import Aggregator
 from npu_fallback_exporter.collectors.base import Collector
 from npu_fallback_exporter.collectors.build_info import BuildInfoCollector
-from npu_fallback_exporter.collectors.composite import CompositeCollector
+from npu_fallback_exporter.collectors.composite import CompositeCollector, Snapshot
 from npu_fallback_exporter.collectors.fallback import FallbackCollector
 from npu_fallback_exporter.collectors.host import HostCollector
 from npu_fallback_exporter.collectors.npu_smi import NpuSmiCollector
@@ -26,7 +27,7 @@ from npu_fallback_exporter.npu_smi.sampler import NpuSmiSampler
 from npu_fallback_exporter.pages import layout
 from npu_fallback_exporter.report.call_sites import CallSites
 from npu_fallback_exporter.report.live import LiveReports
-from npu_fallback_exporter.report.model import Report
+from npu_fallback_exporter.report.model import Remedy, Report
 from npu_fallback_exporter.web.app import ExporterApp
 from npu_fallback_exporter.web.watched_config import WatchedConfig
 
@@ -37,6 +38,11 @@ from .web import serving_app
 BOOT_ID = "11111111-2222-3333-4444-555555555555"
 START_UNIX = 1_760_000_000.0
 START_SECOND = 1000.0
+REMEDIES = {
+    "aten::fmax.out": Remedy(
+        "torch.maximum, where there are no NaNs", "没有 NaN 时改用 torch.maximum"
+    )
+}
 
 
 class Scene:
@@ -134,14 +140,20 @@ class Scene:
 
     def report(self) -> Report:
         """Return the report of now."""
-        return self.reports.report(self.composite.snapshot())
+        return self.report_on(self.composite.snapshot())
+
+    def report_on(self, snapshot: Snapshot) -> Report:
+        """Return the report of a collection, with a remedy of which the test knows the words."""
+        report = self.reports.report(snapshot)
+        ops = (replace(op, remedy=REMEDIES.get(op.op, op.remedy)) for op in report.ops)
+        return replace(report, ops=tuple(ops))
 
     def app(self) -> ExporterApp:
         return ExporterApp(
             self.composite,
             ("fallback",),
             shows_details=self.shows_details,
-            report=self.reports.report,
+            report=self.report_on,
         )
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ const MOST_ROWS = 50;
 
 const TEXTS = {
   en: {
-    title: "NPU fallbacks", skip: "Skip to the operators",
+    seconds: "{0} s", minutes: "{0} min", title: "NPU fallbacks", skip: "Skip to the operators",
     chart: "NPU, CPU and fallbacks, last 15 minutes", ops: "Operators that ran on the host CPU",
     transfers: "Copies between host and device", syncs: "Waits for a value",
     workers: "Server processes", sources: "Sources of these figures", metrics: "Metrics",
@@ -44,7 +44,7 @@ const TEXTS = {
     sourceNames: { fallback: "pages of the servers", npu_smi: "npu-smi", npu_mapping: "chips: pages against npu-smi", host: "host", build_info: "build info", process: "this exporter", pages: "pages" },
   },
   zh: {
-    title: "NPU 回退", skip: "跳到算子列表",
+    seconds: "{0} 秒", minutes: "{0} 分钟", title: "NPU 回退", skip: "跳到算子列表",
     chart: "最近 15 分钟：NPU、CPU 与回退", ops: "在主机 CPU 上执行的算子",
     transfers: "主机与设备之间的拷贝", syncs: "等待设备返回值",
     workers: "服务进程", sources: "数据来源", metrics: "指标",
@@ -143,7 +143,7 @@ function clock(unix) {
 }
 
 function minutes(seconds) {
-  return seconds < 90 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`;
+  return seconds < 90 ? say("seconds", Math.round(seconds)) : say("minutes", Math.round(seconds / 60));
 }
 
 // --- Elements ----------------------------------------------------------------------------------
