@@ -79,7 +79,8 @@ def test_report_page_and_scrape_of_real_servers_have_the_same_numbers(
         assert report_from(exporter.url).ops[0].events == content["ops"][0]["events"]
         with chromium(tmp_path) as browser:
             tab = browser.open().look()
-            tab.go(exporter.url.removesuffix("metrics"), "document.querySelector('#ops-table .op')")
+            shown_yet = "document.querySelector('#ops-table .op') !== null"
+            tab.go(exporter.url.removesuffix("metrics"), shown_yet)
             shown = tab.run(
                 """Object.fromEntries([...document.querySelectorAll("#ops-table tbody tr")].map(
                 (row) => [row.querySelector(".op").textContent,

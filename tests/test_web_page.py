@@ -200,7 +200,7 @@ def test_the_runbook_and_the_saved_report_have_enough_contrast_too(
             assert tab.complaints == []
 
 
-@pytest.mark.parametrize("width", [320, 360, 768, 1280])
+@pytest.mark.parametrize("width", [320, 360, 500, 900, 1125, 1280])
 def test_nothing_is_wider_than_the_window(
     browser: Chromium, service: tuple[Scene, str], width: int
 ) -> None:

@@ -18,7 +18,7 @@ const TEXTS = {
     workers: "Server processes", sources: "Sources of these figures", metrics: "Metrics",
     json: "Report as JSON", runbook: "Runbook", health: "Health", readiness: "Readiness",
     bad: "Act now", watch: "Look at it", fine: "All well", unknown: "No data",
-    whatToDo: "What to do", updated: "updated", mode: "mode", from: "from",
+    whatToDo: "What to do", updated: "updated", mode: "mode", modeName: "Mode", from: "from",
     unreachable: "The exporter does not answer. These are the figures of {0}.",
     unreachableYet: "The exporter does not answer ({0}).",
     share: "Share of server time", now: "last {0}", inAll: "{0} since start",
@@ -50,7 +50,7 @@ const TEXTS = {
     workers: "服务进程", sources: "数据来源", metrics: "指标",
     json: "JSON 报告", runbook: "处理手册（英文）", health: "存活探针", readiness: "就绪探针",
     bad: "立即处理", watch: "需要关注", fine: "正常", unknown: "无数据",
-    whatToDo: "如何处理", updated: "更新于", mode: "模式", from: "来自",
+    whatToDo: "如何处理", updated: "更新于", mode: "模式", modeName: "模式", from: "来自",
     unreachable: "导出器没有响应。以下是 {0} 的数据。",
     unreachableYet: "导出器没有响应（{0}）。",
     share: "占服务时间", now: "最近 {0}", inAll: "启动以来 {0}",
@@ -493,11 +493,11 @@ function showSyncs() {
 
 function showWorkers() {
   const withPid = report.workers.some((one) => one.pid !== null);
-  const columns = [[say("started"), true], ...(withPid ? [[say("pid")]] : []), [say("npus"), true], [say("mode"), true], [say("events")], [say("hostTime")]];
+  const columns = [[say("started"), true], ...(withPid ? [[say("pid")]] : []), [say("npus"), true], [say("modeName"), true], [say("events")], [say("hostTime")]];
   const rows = report.workers.map((one) => [
     say("ago", minutesOrMore(report.made_unix - one.started_unix)), ...(withPid ? [String(one.pid)] : []),
     one.npus.join(", ") || "–", one.mode, count(one.events), duration(one.host_seconds)]);
-  fill(by("workers"), rows.length ? table(columns, rows, "cards") : el("p", "empty", say("noWorkers")));
+  fill(by("workers"), rows.length ? table(columns, rows) : el("p", "empty", say("noWorkers")));
 }
 
 function minutesOrMore(seconds) {
