@@ -11,7 +11,7 @@ from rich.text import Text
 from ..pages.notes import printable
 from . import units
 from .findings import BAD, FINE, WATCH, findings
-from .model import GOOD, OFF, OpCost, Report, Worker
+from .model import GOOD, OFF, DriverSum, OpCost, Report, TransferSum, Worker
 
 _WIDTH_OF_A_FILE = 120
 _WIDE = 110
@@ -154,9 +154,11 @@ def _known_of(op: OpCost) -> Iterable[str]:
 def _show_rest(report: Report, out: Console) -> None:
     if report.transfers:
         made = table(out, ("transfers", "cause"), ("copies", "bytes"))
-        copies = [(one.cause, one) for one in report.transfers]
-        drivers = [("all, as the driver sees them", one) for one in report.driver]
-        for cause, one in (*copies, *drivers):
+        copies: list[tuple[str, TransferSum | DriverSum]] = [
+            *((one.cause, one) for one in report.transfers),
+            *(("all, as the driver sees them", one) for one in report.driver),
+        ]
+        for cause, one in copies:
             words = Text(printable(one.direction)), Text(printable(cause))
             made.add_row(*words, units.count(one.transfers), units.size(one.bytes))
         say(out)
