@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib import import_module
-from typing import Any
+from functools import lru_cache
 
+from ..routing.remedies import remedy_for
 from .model import Remedy
 
-_TABLE = "..routing.remedies"
 
-
+@lru_cache(1024)  # the table is searched glob by glob, and a page asks every few seconds
 def remedy_of(op: str) -> Remedy | None:
-    """Return the remedy of a full overload name; None: none is known, or there is no table."""
-    table = _table()
-    found = None if table is None else table.remedy_for(op)
+    """Return the remedy of a full overload name; None: none is known."""
+    found = remedy_for(op)
     return None if found is None else Remedy(found.en, found.zh)
-
-
-@cache
-def _table() -> Any:  # noqa: ANN401 - a module
-    try:
-        return import_module(_TABLE, __package__)
-    except ModuleNotFoundError:
-        return None
