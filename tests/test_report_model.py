@@ -224,7 +224,7 @@ def test_old_fallbacks_do_not_trouble_today(tmp_path: Path) -> None:
     scene.pass_time()
     assert verdict(scene) == (
         "fine",
-        "In the last minute, no operator fell back to the CPU; 5 calls had before.",
+        "In the last 10 s, no operator fell back to the CPU; 5 calls had before.",
     )
     scene.close()
 

@@ -22,7 +22,7 @@ _IDLE_CORES = 0.3
 _BUSY_CPU = 0.5
 _EVENTS_PER_OPERATOR = 0.001
 _SMI_AGE_SECONDS = 120.0
-_MINUTE = 60.0
+_LEAST_MINUTES = 90.0  # seconds are told below
 _RECENT_POINTS = RECENT_MOMENTS - 1
 
 
@@ -112,10 +112,13 @@ def _window(report: Report) -> _Window:
             report.events / report.operators if report.operators else None,
             report.ops[0].op if report.events else "",
         )
-    minutes = max(1, round(history.seconds / _MINUTE))
+    en, zh = f"{round(history.seconds)} s", f"{round(history.seconds)} 秒"
+    if history.seconds >= _LEAST_MINUTES:
+        minutes = round(history.seconds / 60.0)
+        en, zh = f"{minutes} min", f"{minutes} 分钟"
     return _Window(
-        f"In the last {minutes} min, " if minutes > 1 else "In the last minute, ",
-        f"最近 {minutes} 分钟内，",
+        f"In the last {en}, ",
+        f"最近 {zh}内，",
         history.events,
         history.host_seconds / history.armed_seconds,
         history.events / history.operators if history.operators else None,
