@@ -175,8 +175,22 @@ def test_a_terminal_gets_colours_and_bars() -> None:
 
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_a_narrow_terminal_loses_no_operator(width: int) -> None:
-    printed = shown(REPORT, terminal=True, width=width)
+    printed = shown(REPORT, width=width)
     assert "first called from /srv/model.py:42 in forward" in printed
+    row = next(line for line in printed.splitlines() if "2,432 " in line and "call" not in line)
+    assert "7.8%" in row
+
+
+def test_80_columns_hold_the_table_uncut() -> None:
+    lines = shown(REPORT, width=80).splitlines()
+    head = next(line for line in lines if line.startswith("operator"))
+    assert " ".join(head.split()) == "operator events host time share mean to host to device"
+    (row,) = (line for line in lines if line.startswith("aten::fmax.out "))
+    assert row.split()[-4:] == ["76.0", "MiB", "38.0", "MiB"]
+    compared = shown_comparison(REPORT, REPORT, width=80).splitlines()
+    (row,) = (line for line in compared if line.startswith("aten::fmax.out "))
+    assert "7.8% → 7.8%" in row
+    assert all(len(line) <= 80 for line in (head, row))
 
 
 def test_a_hostile_name_moves_no_cursor_in_a_terminal() -> None:
@@ -185,9 +199,9 @@ def test_a_hostile_name_moves_no_cursor_in_a_terminal() -> None:
         assert "\\x1b[31m" in printed
 
 
-def shown_comparison(before: Report, after: Report) -> str:
+def shown_comparison(before: Report, after: Report, width: int = 120) -> str:
     out = io.StringIO()
-    diff_text.show(compare(before, after), Console(file=out, width=120, highlight=False))
+    diff_text.show(compare(before, after), Console(file=out, width=width, highlight=False))
     return out.getvalue()
 
 

@@ -8,11 +8,10 @@ from html import escape
 from ..pages.notes import printable
 from . import svg, units
 from .diff import APPEARED, GREW, SHRANK, VANISHED, Comparison, OpChange, summary
-from .diff_text import side, told
+from .diff_text import COLUMNS, side, told
 from .html import page, rows
 
 _LEVELS = {APPEARED: "bad", GREW: "bad", SHRANK: "fine", VANISHED: "fine"}
-_COLUMNS = ("per 1,000 operators", "per second", "share of time", "bytes per 1,000", "mean")
 _PLOTTED_OPS = 15
 
 
@@ -31,7 +30,7 @@ def _content(comparison: Comparison) -> Iterable[str]:
     yield "<h2>Share of time, before and after</h2>"
     yield svg.bars(list(_bars(comparison.ops[:_PLOTTED_OPS])), "share of time before and after")
     yield "<h2>Operators</h2>"
-    yield rows(("operator", "change", *_COLUMNS), 2, map(_row, comparison.ops))
+    yield rows(("operator", "change", *COLUMNS), 2, map(_row, comparison.ops))
 
 
 def _bars(ops: Sequence[OpChange]) -> Iterable[tuple[str, float, str]]:

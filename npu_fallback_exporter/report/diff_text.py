@@ -24,6 +24,11 @@ from .text import say, table
 
 _STYLES = {APPEARED: "bold red", GREW: "red", SHRANK: "green", VANISHED: "bold green", SAME: ""}
 
+#: What :func:`told` returns.
+COLUMNS = ("per 1,000 operators", "per second", "share of time", "bytes per 1,000", "mean")
+_ESSENTIAL = (0, 2)
+_WIDE = 118
+
 
 def show(comparison: Comparison, out: Console) -> None:
     """Print all of it."""
@@ -33,14 +38,15 @@ def show(comparison: Comparison, out: Console) -> None:
     if not comparison.ops:
         return
     say(out)
-    made = table(
-        out,
-        ("operator", "change"),
-        ("per 1,000 operators", "per second", "share of time", "bytes per 1,000", "mean"),
-    )
+    # Before and after take room: a narrow terminal gets what matters most.
+    shown = range(len(COLUMNS)) if out.width >= _WIDE else _ESSENTIAL
+    made = table(out, ("operator", "change"), [COLUMNS[index] for index in shown])
     for one in comparison.ops:
+        figures = _figures(one)
         made.add_row(
-            Text(printable(one.op)), Text(_change(one), style=_STYLES[one.change]), *_figures(one)
+            Text(printable(one.op)),
+            Text(_change(one), style=_STYLES[one.change]),
+            *(figures[index] for index in shown),
         )
     out.print(made)
 

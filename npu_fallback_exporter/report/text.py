@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -18,6 +18,7 @@ _WIDE = 110
 _STYLES = {BAD: "bold red", WATCH: "bold yellow", FINE: "bold green"}
 _MOST_OPS = 50
 _BAR_WIDTH = 8
+EXPLICIT = "explicit_kernel"
 
 
 def console() -> Console:
@@ -94,28 +95,33 @@ def _headline(report: Report) -> str:
     return f"NPU fallback report of {made}, from {report.origin}"
 
 
+#: Columns of numbers: name, least width of the terminal, and how to tell it.
+_NUMBERS: tuple[tuple[str, int, Callable[[Report, OpCost], str]], ...] = (
+    ("events", 0, lambda report, op: units.count(op.events)),
+    ("per 1,000", _WIDE, lambda report, op: units.rate(report.per_thousand_operators(op.events))),
+    ("host time", 0, lambda report, op: units.duration(op.host_seconds)),
+    ("share", 0, lambda report, op: units.share(report.share(op.host_seconds))),
+    ("mean", 60, lambda report, op: units.duration(op.mean_seconds)),
+    ("to host", 76, lambda report, op: units.size(op.bytes_d2h)),
+    ("to device", 76, lambda report, op: units.size(op.bytes_h2d)),
+)
+
+
 def _ops(report: Report, out: Console) -> Table:
-    bars = ("",) if out.is_terminal else ()
-    made = table(
-        out,
-        ("operator", "kind"),
-        ("events", "per 1,000", "host time", "share", *bars, "mean", "to host", "to device"),
-    )
+    is_wide = out.width >= _WIDE
+    numbers = [(name, tell) for name, least, tell in _NUMBERS if out.width >= least]
+    names = [name for name, _ in numbers]
+    bar_at = names.index("share") + 1 if out.is_terminal and is_wide else None
+    if bar_at is not None:
+        names.insert(bar_at, "")
+    made = table(out, ("operator", "kind") if is_wide else ("operator",), names)
     most = max((op.cost_seconds for op in report.ops), default=0.0)
     for op in report.ops[:_MOST_OPS]:
-        bar = (Text(_bar(op.cost_seconds, most), style="red"),) if bars else ()
-        made.add_row(
-            Text(printable(op.op)),
-            Text(printable(op.kind)),
-            units.count(op.events),
-            units.rate(report.per_thousand_operators(op.events)),
-            units.duration(op.host_seconds),
-            units.share(report.share(op.host_seconds)),
-            *bar,
-            units.duration(op.mean_seconds),
-            units.size(op.bytes_d2h),
-            units.size(op.bytes_h2d),
-        )
+        cells = [Text(tell(report, op)) for _, tell in numbers]
+        if bar_at is not None:
+            cells.insert(bar_at, Text(_bar(op.cost_seconds, most), style="red"))
+        words = (op.op, op.kind) if is_wide else (op.op,)
+        made.add_row(*(Text(printable(word)) for word in words), *cells)
     return made
 
 
@@ -139,6 +145,8 @@ def _show_calls(report: Report, out: Console) -> None:
 
 
 def _known_of(op: OpCost) -> Iterable[str]:
+    if op.kind == EXPLICIT:
+        yield "its NPU kernel computes on the host"
     if op.blocked:
         yield f"refused {units.count(op.blocked)} times"
     if op.errors:
