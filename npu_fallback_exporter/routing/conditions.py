@@ -15,5 +15,5 @@ def conditions() -> Mapping[str, str]:
     sources of op-plugin, from which torch_npu takes most of its kernels.
     """
     text = files(__package__).joinpath("conditions.tsv").read_text(encoding="utf-8")
-    rows = (line.split("\t") for line in text.splitlines() if not line.startswith("#"))
-    return {op: condition for op, condition in rows}
+    rows = (line.partition("\t") for line in text.splitlines() if not line.startswith("#"))
+    return {op: condition for op, _, condition in rows}

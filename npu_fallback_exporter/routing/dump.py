@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from .conditions import conditions
 from .errors import TableError
@@ -18,6 +18,14 @@ _COMPOSITE_KEYS = (
     "CompositeExplicitAutograd",
     "CompositeImplicitAutograd",
 )
+# Kernels of these are taken by tensors of other layouts, whatever the operator has for dense ones.
+_LAYOUT_KEYS = {
+    "SparsePrivateUse1": "sparse COO",
+    "SparseCsrPrivateUse1": "sparse CSR",
+    "NestedTensorPrivateUse1": "nested",
+    "QuantizedPrivateUse1": "quantized",
+}
+_OTHER_LAYOUTS = "its tensors are not {}"
 _NPU, _CPU = "PrivateUse1", "CPU"
 
 
@@ -83,13 +91,18 @@ def import_torch_npu() -> None:
         ) from None
 
 
-def _entry(op: str, has_kernel: Any) -> Entry:
-    if has_kernel(op, _NPU):
-        condition = conditions().get(op)
-        return Entry(op, Route.EXPLICIT if condition else Route.NPU_KERNEL, condition)
+def _entry(op: str, has_kernel: Callable[[str, str], bool]) -> Entry:
+    own = has_kernel(op, _NPU)
+    layouts = [name for key, name in _LAYOUT_KEYS.items() if has_kernel(op, key)]
+    condition = conditions().get(op)
+    if condition and (own or layouts):
+        return Entry(op, Route.EXPLICIT, condition)
+    if own:
+        return Entry(op, Route.NPU_KERNEL)
     if any(has_kernel(op, key) for key in _COMPOSITE_KEYS):
         return Entry(op, Route.COMPOSITE)
-    return Entry(op, Route.FALLBACK if has_kernel(op, _CPU) else Route.UNSUPPORTED)
+    route = Route.FALLBACK if has_kernel(op, _CPU) else Route.UNSUPPORTED
+    return Entry(op, route, _OTHER_LAYOUTS.format(" or ".join(layouts)) if layouts else None)
 
 
 def _soc() -> str:

@@ -32,7 +32,8 @@ class Entry:
     Attributes:
         op: full overload name, as in ``aten::fmax.out``.
         route: where its calls end.
-        condition: of an explicit operator, when it computes on the host; else None.
+        condition: under which it computes on the host; None where its route says all. Operators
+            that end in the fallback have one if tensors of other layouts have an NPU kernel.
     """
 
     op: str
@@ -58,9 +59,16 @@ class RoutingTable:
     torch_version: str = ""
     live: bool = False
 
+    def entry_of(self, op: str) -> Entry | None:
+        """Return the row of an overload, None when neither this version nor a known package has it.
+
+        Packages such as torchvision define operators of their own, for which torch_npu has nothing.
+        """
+        return self.entries.get(op) or packages().get(op)
+
     def route_of(self, op: str) -> Route | None:
-        """Return the route of an overload, None when this version does not define it."""
-        entry = self.entries.get(op)
+        """Return the route of an overload, None when nothing is known of it."""
+        entry = self.entry_of(op)
         return entry.route if entry else None
 
     def counts(self) -> Mapping[Route, int]:
@@ -96,6 +104,17 @@ def load(version: str) -> RoutingTable:
     name = f"{_PREFIX}{version}{_SUFFIX}"
     text = files(__package__).joinpath("tables", name).read_text(encoding="utf-8")
     return parse(text, name)
+
+
+@cache
+def packages() -> Mapping[str, Entry]:
+    """Return operators of other packages, as they are routed with torch_npu alone."""
+    name = "packages.tsv"
+    text = files(__package__).joinpath(name).read_text(encoding="utf-8")
+    rows = enumerate(text.splitlines(), 1)
+    return of_entries(
+        _entry(row, f"{name}, line {n}") for n, row in rows if not row.startswith("#")
+    )
 
 
 def newest() -> RoutingTable:
