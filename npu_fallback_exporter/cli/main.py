@@ -23,6 +23,7 @@ VERBS = (
     "build-hook",
     "gate",
     "repro",
+    "explain",
 )
 
 _EXIT_FAILURE = 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -112,3 +113,14 @@ def _soc() -> str:
         return str(_C._npu_getDeviceName())
     except (AttributeError, RuntimeError):
         return "unknown"
+
+
+def registered_at(op: str) -> str | None:
+    """Return the source file and line that registered the NPU kernel of an operator, if any."""
+    import torch
+
+    for line in torch._C._dispatch_dump(op).splitlines():
+        found = re.match(r"PrivateUse1: registered at (\S+)", line)
+        if found:
+            return found[1]
+    return None
