@@ -22,6 +22,7 @@ VERBS = (
     "demo",
     "build-hook",
     "gate",
+    "report",
     "repro",
     "explain",
 )
