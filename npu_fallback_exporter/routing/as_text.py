@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterator
 
 from .difference import Difference
@@ -23,9 +24,9 @@ _VERDICTS = {
 _WHY = {
     Route.NPU_KERNEL: "a kernel is registered for the NPU",
     Route.COMPOSITE: "registered for all devices; each operator that it calls has its own route",
-    Route.FALLBACK: "no kernel is registered for the NPU and none for all devices, so the dispatcher"
-    " takes torch_npu's fallback: it copies every NPU tensor to the host, runs the CPU kernel and"
-    " copies results back (kind dispatcher)",
+    Route.FALLBACK: "no kernel is registered for the NPU and none for all devices, so the"
+    " dispatcher takes torch_npu's fallback: it copies every NPU tensor to the host, runs the CPU"
+    " kernel and copies results back (kind dispatcher)",
     Route.EXPLICIT: "a kernel is registered for the NPU; under a condition it copies its tensors to"
     " the host and computes there (kind explicit_kernel)",
     Route.UNSUPPORTED: "no kernel is registered for the NPU, none for all devices, and none for CPU"
@@ -43,16 +44,33 @@ _ROUTES = {
 
 def explanation_text(explanation: Explanation, chinese: bool = False) -> str:
     """Return what ``explain`` prints; remedies in Chinese if asked for."""
-    lines = [_source(explanation.table)]
     operators = explanation.operators
-    full = [op for op in operators if op.computes_on_host] or list(operators[:1])
-    full = full[:_OVERLOADS_IN_FULL]
+    lines = [_source(explanation.table)]
+    if len(operators) > 1:
+        lines += ["", _summary(explanation)]
+    full = _in_full(operators)
     for operator in full:
         lines += ["", *_operator(operator, chinese)]
     rest = [operator for operator in operators if operator not in full]
     if rest:
-        lines += ["", "Other overloads of that name:", *map(_one_line, rest)]
+        lines += ["", "Others of that name:", *map(_one_line, rest)]
     return "\n".join(lines)
+
+
+def _in_full(operators: tuple[OperatorExplanation, ...]) -> list[OperatorExplanation]:
+    """Those that say something new: composite ones are told with what they lead to."""
+    shown: list[OperatorExplanation] = []
+    for operator in operators:
+        told = {other.entry.op for other in shown}
+        if operator.computes_on_host and not told.intersection(e.op for e in operator.leads_to):
+            shown.append(operator)
+    return shown[:_OVERLOADS_IN_FULL] or list(operators[:1])
+
+
+def _summary(explanation: Explanation) -> str:
+    counts = Counter(operator.entry.route for operator in explanation.operators)
+    parts = (f"{counts[route]} {_ROUTES[route]}" for route in Route if counts[route])
+    return f"{explanation.asked} is {len(explanation.operators)} operators: {', '.join(parts)}"
 
 
 def difference_text(difference: Difference) -> str:
@@ -111,7 +129,8 @@ def _versions(operator: OperatorExplanation) -> str:
     parts = [f"{_ROUTES[route]} in {_list(found)}" for route, found in operator.versions.items()]
     if len(parts) == 1:
         (route,) = operator.versions
-        return f"{_ROUTES[route]} in all that are known, {_list(operator.versions[route])}"
+        known = operator.versions[route]
+        return f"{_ROUTES[route]} in all {len(known)} known, {known[0]} to {known[-1]}"
     return "; ".join(parts)
 
 
@@ -124,7 +143,10 @@ def _routed(entry: Entry) -> str:
 
 
 def _one_line(operator: OperatorExplanation) -> str:
-    return f"  {operator.entry.op}: {_ROUTES[operator.entry.route]}"
+    to = ", ".join(entry.op for entry in operator.leads_to[:_OVERLOADS_IN_FULL])
+    return (
+        f"  {operator.entry.op}: {_ROUTES[operator.entry.route]}{f', leads to {to}' if to else ''}"
+    )
 
 
 def _field(label: str, text: str) -> list[str]:

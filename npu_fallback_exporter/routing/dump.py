@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -76,8 +78,9 @@ def import_torch_npu() -> None:
         TableError: they are not installed, or their libraries cannot be loaded.
     """
     try:
-        import torch  # noqa: F401
-        import torch_npu  # noqa: F401
+        with redirect_stdout(sys.stderr):  # where torch_npu prints warnings of its own
+            import torch  # noqa: F401
+            import torch_npu  # noqa: F401
     except (ImportError, OSError, RuntimeError) as error:
         reason = " ".join(str(error).split())
         raise TableError(

@@ -74,11 +74,8 @@ def explain(name: str, table: RoutingTable) -> Explanation:
 
 
 def _importance(operator: OperatorExplanation) -> tuple[int, str]:
-    if operator.entry.route in HOST_ROUTES:
-        rank = 0
-    else:
-        rank = 1 if operator.computes_on_host else 2
-    return rank, operator.entry.op
+    itself = operator.entry.route in HOST_ROUTES
+    return 2 - operator.computes_on_host - itself, operator.entry.op
 
 
 def _operator(entry: Entry, table: RoutingTable) -> OperatorExplanation:
@@ -96,7 +93,7 @@ def _operator(entry: Entry, table: RoutingTable) -> OperatorExplanation:
 
 
 def _leads_to(op: str, table: RoutingTable) -> Iterable[Entry]:
-    """The rows that a composite operator ends in, judged by names.
+    """Return the rows that a composite operator ends in, judged by names.
 
     A functional or in-place operator that has a form with an output tensor is computed by it; a
     Python-facing operator of another name, such as ``aten::linalg_inv``, by what it stands for.
