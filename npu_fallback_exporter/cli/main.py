@@ -24,6 +24,7 @@ VERBS = (
     "gate",
     "report",
     "repro",
+    "explain",
 )
 
 _EXIT_FAILURE = 1
