@@ -107,7 +107,7 @@ def _operator(operator: OperatorExplanation, chinese: bool) -> Iterator[str]:
     yield from _field("Versions", _versions(operator))
     if operator.remedy:
         text = operator.remedy.zh if chinese else operator.remedy.en
-        yield from _field("Instead", text)
+        yield from _field("Instead" if operator.computes_on_host else "If not", text)
     elif operator.computes_on_host:
         yield from _field("Instead", "nothing is known; keep it out of the steps that repeat")
 

@@ -10,7 +10,7 @@ from ..op_names import globs
 from .difference import HOST_ROUTES
 from .history import history
 from .names import python_names, resolve
-from .remedies import Remedy, remedy_for
+from .remedies import Kind, Remedy, remedy_for
 from .table import Entry, Route, RoutingTable
 
 #: The label ``kind`` of the metrics, by route; other routes cause no events.
@@ -27,7 +27,8 @@ class OperatorExplanation:
         leads_to: of a composite operator, rows that it is known or likely to end in.
         python: what reaches it from Python.
         versions: versions of torch_npu by route, None: not defined; empty for other packages.
-        remedy: None where it does not compute on the host, or nothing is known.
+        remedy: None where nothing is known, or where it does not compute on the host, unless other
+            versions do.
     """
 
     entry: Entry
@@ -80,16 +81,24 @@ def _importance(operator: OperatorExplanation) -> tuple[int, str]:
 
 def _operator(entry: Entry, table: RoutingTable) -> OperatorExplanation:
     leads_to = tuple(_leads_to(entry.op, table)) if entry.route is Route.COMPOSITE else ()
-    on_host = [e.op for e in (entry, *leads_to) if e.route in HOST_ROUTES]
-    remedies = filter(None, map(remedy_for, on_host))
     return OperatorExplanation(
         entry,
         _registered_at(entry, table),
         leads_to,
         python_names(entry.op),
         history(entry.op),
-        next(remedies, None),
+        _remedy(entry, leads_to),
     )
+
+
+def _remedy(entry: Entry, leads_to: Iterable[Entry]) -> Remedy | None:
+    on_host = [e.op for e in (entry, *leads_to) if e.route in HOST_ROUTES]
+    found = next(filter(None, map(remedy_for, on_host)), None)
+    if found or entry.route is not Route.NPU_KERNEL:
+        return found
+    # Who asks about an operator that has a kernel here may have met it in a version without.
+    remedy = remedy_for(entry.op)
+    return remedy if remedy and remedy.kind is Kind.VERSION else None
 
 
 def _leads_to(op: str, table: RoutingTable) -> Iterable[Entry]:
