@@ -19,7 +19,7 @@ COPY npu_fallback_exporter npu_fallback_exporter
 RUN /build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheel . && \
     /build/bin/pip --python /opt/npu-fallback-exporter/bin/python install --no-deps /wheel/*.whl
 
-# --- Debian's compiler: what it links runs on glibc 2.34 and newer ---
+# --- Debian's compiler ---
 FROM ${PYTHON_IMAGE} AS compiler
 RUN apt-get update && \
     apt-get install -y --no-install-recommends g++=4:12.2.0-3 && \
@@ -29,7 +29,7 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 # --- The hooks, one for each version of PyTorch ---
 FROM compiler AS hooks
 ARG PIP_EXTRA_INDEX_URL
-ARG TORCH_VERSIONS="2.9.0 2.10.0 2.13.0"
+ARG TORCH_VERSIONS="2.9.0 2.10.0 2.11.0 2.12.0 2.13.0 2.14.0"
 ARG PIP_FIND_LINKS
 WORKDIR /src
 COPY npu_fallback_exporter npu_fallback_exporter

@@ -53,3 +53,11 @@ class PageError(NpuFallbackError):
     def __init__(self, reason: str, what: str, next_step: str) -> None:
         super().__init__(what, next_step)
         self.reason = reason
+
+
+class SourceError(NpuFallbackError):
+    """A place that should give data, such as Prometheus or a saved scrape, gives none."""
+
+
+class QuestionError(NpuFallbackError):
+    """The user asked for something that cannot be: a usage error."""

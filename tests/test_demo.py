@@ -14,7 +14,7 @@ import pytest
 from npu_fallback_exporter.demo import device
 from npu_fallback_exporter.demo.errors import DemoError
 from npu_fallback_exporter.demo.scrape import OpRow, parse
-from npu_fallback_exporter.demo.view import size
+from npu_fallback_exporter.report.units import size
 
 DEMO = [sys.executable, "-m", "npu_fallback_exporter", "demo"]
 DEADLINE_SECONDS = 280.0

@@ -15,13 +15,15 @@ NAME = ROOT.name
 
 #: From the bottom up: a part imports from parts before its own, or from its own.
 LAYERS = (
-    {"errors", "__init__", "op_names"},
-    {"metrics", "config", "cgroup"},
-    {"pages", "npu_smi", "host", "gate"},
+    {"errors", "__init__", "op_names", "spelling"},
+    {"metrics", "config", "cgroup", "scrapes", "routing"},
+    {"pages", "npu_smi", "host", "gate", "audit"},
     {"rises", "op_labels", "totals"},
     {"carried"},
-    {"aggregator", "instrument", "report"},
+    {"aggregator", "instrument"},
     {"collectors", "launch"},
+    {"history"},
+    {"report"},
     {"web"},
     {"cli", "demo", "__main__"},
 )
@@ -63,7 +65,18 @@ def test_imports_go_one_way(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "part", ["pages", "carried", "npu_smi", "collectors", "web", "metrics", "report", "gate"]
+    "part",
+    [
+        "pages",
+        "carried",
+        "npu_smi",
+        "collectors",
+        "history",
+        "web",
+        "metrics",
+        "report",
+        "gate",
+    ],
 )
 def test_nothing_on_the_exporters_side_imports_torch(part: str) -> None:
     files = [path for path in sources() if part_of(path) == part]
@@ -75,3 +88,9 @@ def test_nothing_in_the_server_process_imports_the_metrics_library() -> None:
     files = [path for path in sources() if part_of(path) == "instrument"]
     assert files
     assert not any("prometheus_client" in outside(path) for path in files)
+
+
+def test_of_the_routing_tables_only_the_dump_imports_torch() -> None:
+    files = [path for path in sources() if part_of(path) == "routing"]
+    assert files
+    assert {path.name for path in files if {"torch", "torch_npu"} & outside(path)} == {"dump.py"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 import subprocess
 import tempfile
 from pathlib import Path
@@ -153,9 +154,15 @@ def fails(*arguments: str | Path) -> str:
     return done.stderr
 
 
-def test_a_missing_folder_is_told_with_the_next_step(tmp_path: Path) -> None:
-    line = fails("overflow", tmp_path / "missing", "1", "1")
-    assert line.startswith(f"page: cannot use pages folder {tmp_path}/missing (No such file")
+def test_a_missing_folder_is_made_for_this_user_alone(tmp_path: Path) -> None:
+    (path,) = run_driver("overflow", tmp_path / "missing", "1", "1")
+    assert Path(path).parent == tmp_path / "missing"
+    assert stat.S_IMODE((tmp_path / "missing").stat().st_mode) == 0o700
+
+
+def test_a_folder_without_a_parent_is_told_with_the_next_step(tmp_path: Path) -> None:
+    line = fails("overflow", tmp_path / "no" / "parent", "1", "1")
+    assert line.startswith(f"page: cannot use pages folder {tmp_path}/no/parent (No such file")
     assert "set NPU_FALLBACK_DIR" in line
 
 

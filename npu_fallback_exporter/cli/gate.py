@@ -8,7 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from ..gate.errors import QuestionError, SourceError
+from ..errors import QuestionError, SourceError
 from ..gate.limits import Limits
 from . import gate_flags
 

@@ -23,7 +23,9 @@ VERBS = (
     "build-hook",
     "gate",
     "audit",
+    "report",
     "repro",
+    "explain",
 )
 
 _EXIT_FAILURE = 1

@@ -98,6 +98,9 @@ def run(args: argparse.Namespace) -> int:
     from ..collectors.composite import CompositeCollector
     from ..collectors.fallback import FallbackCollector
     from ..collectors.housekeeping import Housekeeping
+    from ..history.sampler import HistorySampler
+    from ..report.call_sites import CallSites
+    from ..report.live import LiveReports
     from ..web import server, standby
     from ..web.app import ExporterApp
     from ..web.watched_config import WatchedConfig
@@ -112,19 +115,24 @@ def run(args: argparse.Namespace) -> int:
         folders = _folders(args.pages)
         sampler = npu_smi_flags.sampler_of(args)
         fallback = FallbackCollector(folders, aggregator, args.created_lines)
+        history = HistorySampler(fallback, sampler)
+        web_config = watched.current.config
+        shows_details = server.may_show_details(args.show_call_sites, listener, web_config)
+        call_sites = CallSites(folders) if shows_details else None
         app = ExporterApp(
             CompositeCollector(_collectors(fallback, sampler)),
             needed=("fallback",),
             config=lambda: watched.current.config,
-            shows_details=server.may_show_details(
-                args.show_call_sites, listener, watched.current.config
-            ),
+            shows_details=shows_details,
+            details_by_local_name=args.show_call_sites is None and not web_config.authenticates,
+            report=LiveReports(fallback, history, sampler, call_sites).report,
         )
         _name_folders(tuple(folders()))
         _tell_address(listener, watched)
         if sampler is not None:
             stack.enter_context(sampler)
         stack.enter_context(Housekeeping(fallback))
+        stack.enter_context(history)
         # Until SIGTERM or SIGINT; answers under way are finished.
         server.ExporterServer(app, listener, watched).run()
     return 0

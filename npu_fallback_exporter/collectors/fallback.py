@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeVar
 
 from prometheus_client import Metric
 
@@ -15,9 +16,11 @@ from ..carried.retirement import Retirement
 from ..pages.arm_failure import ArmFailures
 from ..pages.discovery import scan
 from ..pages.model import Page
+from ..totals import Totals
 from .hook_families import HookFamilies
 
 _log = logging.getLogger(__name__)
+_Result = TypeVar("_Result")
 
 
 class FallbackCollector:
@@ -59,9 +62,24 @@ class FallbackCollector:
     def look_unless_seen_within(self, seconds: float) -> None:
         """Bring everything up to date, unless that was done so recently. Safe beside collect()."""
         with self._lock:
-            since_ns = self._monotonic_ns() - self._looked_ns
-            if self._looked_ns < 0 or since_ns >= seconds * 1e9:
-                self._look()
+            self._look_unless_seen_within(seconds)
+
+    def read(self, read: Callable[[Totals], _Result], within: float) -> tuple[float, _Result]:
+        """Return what `read` makes of the totals, and how old they are in seconds.
+
+        Args:
+            read: must be quick: a scrape may wait for it. It must not keep the totals.
+            within: totals up to so many seconds old will do; else the pages are looked at.
+        """
+        with self._lock:
+            self._look_unless_seen_within(within)
+            age_ns = self._monotonic_ns() - self._looked_ns
+            return age_ns * 1e-9, read(self._aggregator.totals)
+
+    def _look_unless_seen_within(self, seconds: float) -> None:
+        since_ns = self._monotonic_ns() - self._looked_ns
+        if self._looked_ns < 0 or since_ns >= seconds * 1e9:
+            self._look()
 
     def _look(self) -> None:
         now_ns = self._looked_ns = self._monotonic_ns()

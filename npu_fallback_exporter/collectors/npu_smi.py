@@ -41,6 +41,16 @@ class NpuSmiCollector:
         yield from _sampling_families(snapshot)
 
 
+def utilizations(snapshot: Snapshot) -> dict[str, float]:
+    """Return what npu_aicore_utilization_ratio says, by its label."""
+    found: dict[str, float] = {}
+    for chip in snapshot.info.chips if snapshot.info is not None else ():
+        npu, ratio = snapshot.labels.get(chip.key), _utilization(chip)
+        if npu is not None and ratio is not None:
+            found[npu] = ratio
+    return found
+
+
 class _Family:
     """A family that is being filled; it is left out if it stays empty."""
 
@@ -79,8 +89,7 @@ def _chip_families(snapshot: Snapshot, info: InfoTable) -> Iterable[Metric]:
 def _add_chip(families: dict[MetricSpec, _Family], npu: str, chip: ChipFigures) -> None:
     number = "" if chip.key.chip is None else str(chip.key.chip)
     families[device.INFO].add(1, npu, str(chip.key.card), number, chip.name)
-    utilization = chip.aicore_percent if chip.aicore_percent is not None else chip.npu_percent
-    families[device.AICORE_UTILIZATION].add(_ratio(utilization), npu)
+    families[device.AICORE_UTILIZATION].add(_utilization(chip), npu)
     families[device.POWER].add(chip.power_watts, npu)
     families[device.TEMPERATURE].add(chip.temperature_celsius, npu)
     for health in Health:
@@ -123,6 +132,10 @@ def _sampling_families(snapshot: Snapshot) -> Iterable[Metric]:
     yield failures.metric
     if snapshot.last_success_seconds is not None:
         yield device.SMI_LAST_SUCCESS.of(snapshot.last_success_seconds)
+
+
+def _utilization(chip: ChipFigures) -> float | None:
+    return _ratio(chip.aicore_percent if chip.aicore_percent is not None else chip.npu_percent)
 
 
 def _ratio(percent: float | None) -> float | None:

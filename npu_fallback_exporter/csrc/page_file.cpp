@@ -49,7 +49,7 @@ const char* remote_file_system(long type) {
 void check_folder(const PageConfig& config) {
   const std::string& folder = config.directory;
   const mode_t mode = config.group >= 0 ? 02750 : 0700;  // setgid: what is made in it is shared
-  if (config.directory_is_default && mkdir(folder.c_str(), mode) == 0 && config.group >= 0) {
+  if (mkdir(folder.c_str(), mode) == 0 && config.group >= 0) {
     // Best effort: readers of the group are told below if the folder stays closed to them.
     if (chown(folder.c_str(), static_cast<uid_t>(-1), static_cast<gid_t>(config.group)) != 0 ||
         chmod(folder.c_str(), mode) != 0) {

@@ -12,7 +12,7 @@ namespace nfe {
 
 struct PageConfig {
   std::string directory;
-  bool directory_is_default = false;  // then it is made, and must belong to this user alone
+  bool directory_is_default = false;  // then it must belong to this user alone
   std::int64_t group = -1;            // readers' group id; -1: none
   std::uint64_t max_ops = 256;
   Track track = Track::kAll;

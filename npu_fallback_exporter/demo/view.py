@@ -13,12 +13,12 @@ from npu_fallback_exporter.demo.expected import ORIGINAL, REWRITTEN, Expected
 from npu_fallback_exporter.demo.scrape import Scrape
 from npu_fallback_exporter.demo.traffic import Plan, Served
 from npu_fallback_exporter.demo.workers import Service
+from npu_fallback_exporter.report.units import duration, size
 
 _SHOWN_SERIES = "npu_fallback_events_total{"
 _SHOWN_LINES = 4
 _WIDTH_OF_A_FILE = 120
 _WIDE = 90
-_KIBI = 1024
 
 
 class View:
@@ -110,22 +110,8 @@ class View:
             self.say(f"  {line}")
         self.say()
         if kept:
+            self.say(f"The same as a page: http://127.0.0.1:{exporter.port}/")
             self.say("Server and exporter keep running. Ctrl-C ends them.")
         else:
             self.say("demo --keep leaves server and exporter running, to look around.")
         self.say("Your own server: npu-fallback-exporter run -- python your_server.py")
-
-
-def size(number: int) -> str:
-    """Return a number of bytes for people."""
-    value = float(number)
-    for unit in ("B", "KiB", "MiB"):
-        if value < _KIBI:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= _KIBI
-    return f"{value:.1f} GiB"
-
-
-def duration(seconds: float) -> str:
-    """Return a time for people."""
-    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1e3:.1f} ms"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .errors import QuestionError, SourceError
+from ..errors import QuestionError, SourceError
 from .readings import READ, SPECS, Counter, counter_of
 from .traffic import Timed
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ..errors import QuestionError
 from . import saved
-from .errors import QuestionError
 from .prometheus import Found, Prometheus
 from .traffic import Side, Timed, Window, side_of
 

@@ -1,1 +1,1 @@
-"""What can be told from pages beside numbers. Imports neither torch nor prometheus_client."""
+"""What can be told to people: reports, their comparison, scripts that repeat a call. No torch."""

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from ..collectors.composite import CompositeCollector
+from ..collectors.composite import CompositeCollector, Snapshot
+from ..report.live import report_of_snapshot
+from ..report.model import Report
+from . import page_files
 from .basic_auth import BasicAuth, Verdict
 from .exposition import Answer, accepts_gzip
-from .landing import HTML
+from .local_names import is_local_name
+from .report_api import ReportApi
 from .single_flight import SingleFlight
 from .web_config import WebConfig
 
@@ -55,6 +61,8 @@ class ExporterApp:
         config: the web configuration of the moment.
         shows_details: whether answers other than the metrics may name paths and call sites;
             ``/readyz``, which everybody may ask, does so only where nobody is asked for a password.
+        details_by_local_name: only to clients that name this host by its address or as localhost.
+        report: makes the report of a collection; None: of that alone.
     """
 
     def __init__(
@@ -63,17 +71,25 @@ class ExporterApp:
         needed: tuple[str, ...] = (),
         config: Callable[[], WebConfig] = WebConfig,
         shows_details: bool = True,
+        details_by_local_name: bool = False,
+        report: Callable[[Snapshot], Report] | None = None,
     ) -> None:
         self._collectors = collectors
         self._needed = needed
         self._config = config
         self._shows_details = shows_details
+        self._details_by_local_name = details_by_local_name
         self._auth = BasicAuth()
         self._not_ready: str | None = _NOT_COLLECTED
         self._scrape = SingleFlight(self._collect)
         self._first: asyncio.Task[Answer] | None = None
+        self._report_api = ReportApi(self._snapshot, report or _report_of_now)
         self._routes: dict[str, Callable[[dict[bytes, bytes]], Awaitable[Response]]] = {
-            "/": self._landing,
+            "/": self._page,
+            "/page.css": partial(self._page_file, "page.css"),
+            "/page.js": partial(self._page_file, "page.js"),
+            "/runbook": partial(self._page_file, "runbook.html"),
+            "/api/v1/report": self._report,
             "/metrics": self._metrics,
             "/healthz": self._healthz,
             "/readyz": self._readyz,
@@ -137,16 +153,39 @@ class ExporterApp:
 
     async def _metrics(self, headers: dict[bytes, bytes]) -> Response:
         accept = headers.get(b"accept", b"").decode("latin-1")
-        in_gzip = accepts_gzip(headers.get(b"accept-encoding", b"").decode("latin-1"))
+        in_gzip = _accepts_gzip(headers)
         answer = await self._scrape.result()
         # Writing a large answer takes long enough to keep probes waiting.
         exposition = await asyncio.to_thread(answer.exposition, accept, in_gzip)
-        coding = ((b"content-encoding", b"gzip"),) if in_gzip else ()
         vary = (b"vary", b"accept, accept-encoding")
-        return Response(200, exposition.content_type, exposition.body, (*coding, vary))
+        headers_ = (*_coding(in_gzip), vary)
+        return Response(200, exposition.content_type, exposition.body, headers_)
 
-    async def _landing(self, _headers: dict[bytes, bytes]) -> Response:
-        return Response(200, "text/html; charset=utf-8", HTML)
+    async def _snapshot(self) -> Snapshot:
+        return (await self._scrape.result()).snapshot
+
+    async def _report(self, headers: dict[bytes, bytes]) -> Response:
+        in_gzip = _accepts_gzip(headers)
+        body = await self._report_api.body(
+            with_details=self._may_see_details(headers), in_gzip=in_gzip
+        )
+        more = ((b"vary", b"accept-encoding"), (b"cache-control", b"no-store"))
+        return Response(200, "application/json", body, (*_coding(in_gzip), *more))
+
+    def _may_see_details(self, headers: dict[bytes, bytes]) -> bool:
+        if not self._shows_details or not self._details_by_local_name:
+            return self._shows_details
+        return is_local_name(headers.get(b"host", b"").decode("latin-1"))
+
+    async def _page(self, headers: dict[bytes, bytes]) -> Response:
+        language = headers.get(b"accept-language", b"").decode("latin-1")
+        page = page_files.index(language)
+        vary = (b"vary", b"accept-language")
+        return Response(200, page.content_type, page.body, (*page_files.HEADERS, vary))
+
+    async def _page_file(self, name: str, _headers: dict[bytes, bytes]) -> Response:
+        file = page_files.page_file(name)
+        return Response(200, file.content_type, file.body, page_files.HEADERS)
 
     async def _healthz(self, _headers: dict[bytes, bytes]) -> Response:
         return _text(200, "ok\n")
@@ -157,6 +196,18 @@ class ExporterApp:
         if self._config().users or not self._shows_details:
             return _text(503, "not ready: see the log of the exporter\n")
         return _text(503, f"not ready: {self._not_ready}\n")
+
+
+def _report_of_now(snapshot: Snapshot) -> Report:
+    return report_of_snapshot(snapshot, time.time())
+
+
+def _accepts_gzip(headers: dict[bytes, bytes]) -> bool:
+    return accepts_gzip(headers.get(b"accept-encoding", b"").decode("latin-1"))
+
+
+def _coding(in_gzip: bool) -> tuple[tuple[bytes, bytes], ...]:
+    return ((b"content-encoding", b"gzip"),) if in_gzip else ()
 
 
 def _text(status: int, text: str, *headers: tuple[bytes, bytes]) -> Response:

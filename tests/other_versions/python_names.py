@@ -1,6 +1,6 @@
 """``python -m tests.other_versions.python_names``: public Python functions of ATen's operators.
 
-Writes ``npu_fallback_exporter/routing/python_names.tsv``, from the installed PyTorch: the name of an
+Writes ``npu_fallback_exporter/routing/python_names.tsv`` from the installed PyTorch: the name of an
 operator without namespace and overload, a tab, and the functions of that name, as users call them.
 """
 

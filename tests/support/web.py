@@ -100,6 +100,13 @@ def served(config: Path | None = None, collector: BigCollector | None = None) ->
     collectors = CompositeCollector([collector or BigCollector()])
     watched = WatchedConfig(config)
     app = ExporterApp(collectors, ("fallback",), lambda: watched.current.config)
+    with serving_app(app, watched) as running:
+        yield running
+
+
+@contextmanager
+def serving_app(app: ExporterApp, watched: WatchedConfig) -> Iterator[Served]:
+    """Serve any application in a thread until the block ends."""
     with listen(ListenAddress("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         server = ExporterServer(app, listener, watched)
@@ -129,6 +136,7 @@ def get(
     *,
     tls: ssl.SSLContext | None = None,
     user: tuple[str, str] | None = None,
+    headers: dict[str, str] | None = None,
     source: str = "127.0.0.1",
     timeout: float = DEADLINE_SECONDS,
 ) -> Reply:
@@ -141,16 +149,17 @@ def get(
         connection = http.client.HTTPConnection("localhost")
         connection.sock = wire
         try:
-            connection.request("GET", path, headers={} if user is None else authorization(*user))
+            more = {} if user is None else authorization(*user)
+            connection.request("GET", path, headers={**more, **(headers or {})})
             response = connection.getresponse()
             body = response.read().decode()
         finally:
             wire.close()
-    headers: dict[str, str] = {}
+    got: dict[str, str] = {}
     for name, value in response.getheaders():
-        before = headers.get(name.lower())
-        headers[name.lower()] = value if before is None else f"{before}, {value}"
-    return Reply(response.status, headers, body, time.monotonic() - started)
+        before = got.get(name.lower())
+        got[name.lower()] = value if before is None else f"{before}, {value}"
+    return Reply(response.status, got, body, time.monotonic() - started)
 
 
 def authorization(name: str, password: str) -> dict[str, str]:
