@@ -146,3 +146,17 @@ def test_a_baseline_is_written(folder: Path) -> None:
         "torch_npu": "2.13.0",
         "ops": ["aten::digamma.out", "aten::fmax.out", "aten::lgamma.out"],
     }
+
+
+def test_the_table_of_this_machine_is_written(folder: Path) -> None:
+    pytest.importorskip("torch_npu")
+    done = audit("--dump-table", "here.tsv", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "aten::fmax.out\tfallback" in (folder / "here.tsv").read_text()
+
+
+def test_a_table_that_cannot_be_written_is_told_in_one_line(folder: Path) -> None:
+    pytest.importorskip("torch_npu")
+    done = audit("--dump-table", "missing/here.tsv", cwd=folder)
+    assert done.returncode == 2
+    assert "missing/here.tsv cannot be written" in done.stderr

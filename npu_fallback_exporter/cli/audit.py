@@ -95,7 +95,10 @@ def run(args: argparse.Namespace) -> int:
 def _dump(path: Path) -> int:
     from ..routing.dump import write_table
 
-    write_table(path)
+    try:
+        write_table(path)
+    except OSError as error:
+        raise AuditError(f"{path} cannot be written ({error})", "choose another file") from error
     print(f"wrote {path}")
     return 0
 
