@@ -23,7 +23,7 @@ LAYERS = (
     {"aggregator", "instrument"},
     {"collectors", "launch"},
     {"history"},
-    {"report"},
+    {"report", "doctor"},
     {"web"},
     {"cli", "demo", "__main__"},
 )
@@ -88,3 +88,12 @@ def test_nothing_in_the_server_process_imports_the_metrics_library() -> None:
     files = [path for path in sources() if part_of(path) == "instrument"]
     assert files
     assert not any("prometheus_client" in outside(path) for path in files)
+
+
+def test_doctor_leaves_torch_to_a_process_of_its_own() -> None:
+    files = [path for path in sources() if part_of(path) == "doctor"]
+    assert [path.name for path in files if {"torch", "torch_npu"} & outside(path)] == [
+        "torch_probe.py"
+    ]
+    imported = {name for path in files for name in imports(path)}
+    assert not any(name.endswith("torch_probe") for name in imported)

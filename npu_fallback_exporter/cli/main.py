@@ -24,6 +24,7 @@ VERBS = (
     "gate",
     "report",
     "repro",
+    "doctor",
 )
 
 _EXIT_FAILURE = 1
