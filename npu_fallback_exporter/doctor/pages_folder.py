@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
+from ..carried.reader import CarriedReader
 from ..config import ServerSettings
 from ..pages import layout
 from ..pages.arm_failure import SUFFIX as FAILURE_SUFFIX
 from ..pages.arm_failure import ArmFailures
-from ..pages.discovery import SUFFIX, default_folder
+from ..pages.discovery import SkippedFile, default_folder, scan
 from ..pages.file_system import file_system_of, is_remote
 from .finding import Finding, ok, problem, warning
 from .machine import Machine
@@ -53,8 +55,7 @@ def _folder(folder: Path, *, is_default: bool) -> list[Finding]:
         ok("folder", str(folder)),
         permissions,
         *_storage(folder),
-        _number_of_pages(folder),
-        _arm_failures(folder),
+        *_contents(folder),
     ]
 
 
@@ -140,31 +141,57 @@ def _room(status: os.statvfs_result) -> Finding:
     return ok("room", text)
 
 
-def _number_of_pages(folder: Path) -> Finding:
-    number = sum(1 for _ in folder.glob(f"*{SUFFIX}"))
+def _contents(folder: Path) -> list[Finding]:
+    """Judge the pages, what is no page, and the arm failures."""
+    seen = scan([folder], ArmFailures())
+    now = Counter(failure.reason for one in seen.folders for failure in one.failures)
+    changes, unusable = CarriedReader().read(seen.folders)
+    before = Counter[str]()
+    for change in changes:
+        for key, row in change.now.tally.rows.items():
+            if key[0] == "failure":
+                before[key[1]] += row[0]
+    return [
+        _pages(len(seen.pages)),
+        *_unreadable([*seen.skipped, *unusable]),
+        _arm_failures(folder, now, before),
+    ]
+
+
+def _pages(number: int) -> Finding:
     if number >= _MOST_PAGES:
         return problem(
             "pages",
             f"{number}: a server makes no more",
             "run an exporter that may write there: it retires the pages of ended processes",
         )
-    return ok("pages", str(number) if number else "none yet: no armed server has started")
+    return ok("pages", str(number) if number else "none: no armed server has run yet")
 
 
-def _arm_failures(folder: Path) -> Finding:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with os.scandir(descriptor) as entries:
-            names = [entry.name for entry in entries]
-        failures = ArmFailures().of_folder(str(folder), names, descriptor)
-    finally:
-        os.close(descriptor)
-    if not failures:
-        return ok("arm failures", "none recorded")
-    counts = sorted(Counter(failure.reason for failure in failures).items())
-    reasons = ", ".join(f"{reason} {count}" for reason, count in counts)
-    return problem(
-        "arm failures",
-        f"{len(failures)} recorded by servers ({reasons})",
-        f"the log of the server says why; mend it, then rm {folder}/*{FAILURE_SUFFIX}",
-    )
+def _unreadable(skipped: Sequence[SkippedFile]) -> list[Finding]:
+    if not skipped:
+        return []
+    first = skipped[0]
+    more = f" and {len(skipped) - 1} more" if len(skipped) > 1 else ""
+    text = f"{first.path}: {first.error.what}{more}"
+    return [warning("unreadable files", text, first.error.next_step)]
+
+
+def _arm_failures(folder: Path, now: Counter[str], before: Counter[str]) -> Finding:
+    if now:
+        return problem(
+            "arm failures",
+            f"{now.total()} recorded by servers ({_reasons(now)})",
+            f"the server's log says why; mend it, then rm {folder}/*{FAILURE_SUFFIX}",
+        )
+    if before:
+        return warning(
+            "arm failures",
+            f"{before.total()} since the totals began ({_reasons(before)})",
+            "see whether npu_fallback_arm_failures_total still rises; the server's log says why",
+        )
+    return ok("arm failures", "none recorded")
+
+
+def _reasons(counts: Counter[str]) -> str:
+    return ", ".join(f"{reason} {count}" for reason, count in sorted(counts.items()))

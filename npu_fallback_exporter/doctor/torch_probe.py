@@ -1,7 +1,8 @@
 """The child that imports torch and torch_npu.
 
-``python -m npu_fallback_exporter.doctor.torch_probe``: it prints one line of JSON after each import, so that what is known survives a crash in the next
-one. It uses no device: importing torch_npu initialises none.
+``python -m npu_fallback_exporter.doctor.torch_probe`` prints one line of JSON after each import, so
+that what is known survives a crash in the next one. It uses no device: importing torch_npu
+initialises none.
 """
 
 from __future__ import annotations
