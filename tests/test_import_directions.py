@@ -90,6 +90,12 @@ def test_nothing_in_the_server_process_imports_the_metrics_library() -> None:
     assert not any("prometheus_client" in outside(path) for path in files)
 
 
+def test_of_the_routing_tables_only_the_dump_imports_torch() -> None:
+    files = [path for path in sources() if part_of(path) == "routing"]
+    assert files
+    assert {path.name for path in files if {"torch", "torch_npu"} & outside(path)} == {"dump.py"}
+
+
 def test_doctor_leaves_torch_to_a_process_of_its_own() -> None:
     files = [path for path in sources() if part_of(path) == "doctor"]
     assert [path.name for path in files if {"torch", "torch_npu"} & outside(path)] == [

@@ -24,6 +24,7 @@ VERBS = (
     "gate",
     "report",
     "repro",
+    "explain",
     "doctor",
 )
 

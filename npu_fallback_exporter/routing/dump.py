@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -75,8 +78,9 @@ def import_torch_npu() -> None:
         TableError: they are not installed, or their libraries cannot be loaded.
     """
     try:
-        import torch  # noqa: F401
-        import torch_npu  # noqa: F401
+        with redirect_stdout(sys.stderr):  # where torch_npu prints warnings of its own
+            import torch  # noqa: F401
+            import torch_npu  # noqa: F401
     except (ImportError, OSError, RuntimeError) as error:
         reason = " ".join(str(error).split())
         raise TableError(
@@ -112,3 +116,14 @@ def _soc() -> str:
         return str(_C._npu_getDeviceName())
     except (AttributeError, RuntimeError):
         return "unknown"
+
+
+def registered_at(op: str) -> str | None:
+    """Return the source file and line that registered the NPU kernel of an operator, if any."""
+    import torch
+
+    for line in torch._C._dispatch_dump(op).splitlines():
+        found = re.match(r"PrivateUse1: registered at (\S+)", line)
+        if found:
+            return found[1]
+    return None

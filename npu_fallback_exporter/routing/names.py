@@ -10,9 +10,10 @@ from importlib.resources import files
 
 from ..op_names import globs
 from .errors import UnknownNameError
-from .table import Entry, RoutingTable, packages
+from .table import Entry, Route, RoutingTable, packages
 
 _NEAREST = 4
+_PREFIXES = ("fft", "linalg", "special")  # modules whose name their operators bear
 
 
 def resolve(name: str, table: RoutingTable) -> tuple[Entry, ...]:
@@ -29,8 +30,7 @@ def resolve(name: str, table: RoutingTable) -> tuple[Entry, ...]:
     known = {**packages(), **table.entries}
     if name in known:
         return (known[name],)
-    for spelling in _spellings(name):
-        wanted = globs(spelling)
+    for wanted in _readings(name, known):
         found = [op for op in known if any(fnmatchcase(op, glob) for glob in wanted)]
         if found:
             return tuple(known[op] for op in sorted(found))
@@ -62,11 +62,28 @@ def python_names(op: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _spellings(name: str) -> Iterator[str]:
-    yield name
+def _readings(name: str, known: Mapping[str, Entry]) -> Iterator[tuple[str, ...]]:
+    """Yield the globs that a name may stand for, the likeliest first."""
+    if name.startswith("torch_npu."):
+        yield globs(f"npu::{name.rpartition('.')[2]}")
+    python = _as_python(name)
+    if python:
+        *_, module, function = python.split(".")
+        own = f"aten::{module}_{function}" if module in _PREFIXES else f"aten::{function}"
+        # torch.inverse could be short for linalg_inv_ex, had torch_npu no kernel for aten::inverse.
+        if own in known and known[own].route is not Route.COMPOSITE:
+            yield globs(own)
+        yield globs(python)
+    yield globs(name)
     if "::" not in name:
-        yield f"torch.{name.removeprefix('F.')}" if not name.startswith("torch.") else name
-        yield f"aten::{name}"
+        yield globs(f"aten::{name}")
+        yield globs(f"npu::{name}")
+
+
+def _as_python(name: str) -> str | None:
+    if "::" in name:
+        return None
+    return name if name.startswith(("torch.", "torchvision.")) else f"torch.{name}"
 
 
 @cache

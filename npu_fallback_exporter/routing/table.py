@@ -97,7 +97,8 @@ def load(version: str) -> RoutingTable:
     """
     known = versions()
     if version not in known:
-        near = difflib.get_close_matches(version, known, n=3, cutoff=0.5) or known
+        near = [name for name in known if version and name.startswith(version)]
+        near = near or difflib.get_close_matches(version, known, n=3, cutoff=0.5) or known
         raise UnknownNameError(
             f"there is no routing table of torch_npu {version!r}", f"use {' or '.join(near)}"
         )
