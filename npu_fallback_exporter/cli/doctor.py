@@ -6,12 +6,8 @@ import argparse
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ..web.server import ListenAddress
-
-from .serve import DEFAULT_ADDRESS
+from .serve import DEFAULT_ADDRESS, listen_address
 
 HELP = "say what keeps fallbacks from being counted here, with the next step"
 EXAMPLE = "npu-fallback-exporter doctor"
@@ -36,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--web.listen-address",
         dest="listen_address",
-        type=_listen_address,
+        type=listen_address,
         default=DEFAULT_ADDRESS,
         metavar="[HOST]:PORT",
         help="where an exporter would listen (default: %(default)s)",
@@ -74,12 +70,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         show(groups, console())
     return _HAS_PROBLEMS if count(groups, Status.PROBLEM) else 0
-
-
-def _listen_address(text: str) -> ListenAddress:
-    from .serve import _listen_address as parse
-
-    return parse(text)
 
 
 def _seconds(text: str) -> float:

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--web.listen-address",
         dest="listen_address",
-        type=_listen_address,
+        type=listen_address,
         default=DEFAULT_ADDRESS,
         metavar="[HOST]:PORT",
         help="where to answer; port 0 takes one that is free (default: %(default)s)",
@@ -217,7 +217,8 @@ def _boot_id() -> str:
         return ""
 
 
-def _listen_address(text: str) -> ListenAddress:
+def listen_address(text: str) -> ListenAddress:
+    """Read the value of ``--web.listen-address``."""
     from ..web.server import ListenAddress
 
     try:
