@@ -85,3 +85,23 @@ def test_every_group_is_examined_though_one_check_fails(
     assert found.status is Status.PROBLEM
     assert found.text == "cannot be examined: RuntimeError: a defect in two lines"
     assert count(groups, Status.PROBLEM) >= 1
+
+
+def test_it_runs_where_this_package_is_alone(tmp_path: Path) -> None:
+    bare = [sys.executable, "-I", "-S", "-c"]
+    code = (
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
+        "from npu_fallback_exporter.cli.main import main\n"
+        f"sys.exit(main(['doctor', '--pages', {str(tmp_path)!r}, '--web.listen-address', ':0']))"
+    )
+    done = subprocess.run(
+        [*bare, code],
+        env={"NPU_FALLBACK_MODE": "stict"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "off: this Python runs with -S" in done.stdout
+    assert "cannot be examined" not in done.stdout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from pathlib import Path
 
 from .serve import DEFAULT_ADDRESS, listen_address
@@ -52,8 +53,7 @@ def run(args: argparse.Namespace) -> int:
     from ..doctor.checkup import examine
     from ..doctor.finding import Status
     from ..doctor.machine import Machine
-    from ..doctor.output import as_json, count, show
-    from ..report.text import console
+    from ..doctor.output import as_json, count, lines
 
     groups = examine(
         Machine(
@@ -68,7 +68,8 @@ def run(args: argparse.Namespace) -> int:
     if args.format == "json":
         print(json.dumps(as_json(groups), indent=2))
     else:
-        show(groups, console())
+        coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        print("\n".join(lines(groups, coloured=coloured)))
     return _HAS_PROBLEMS if count(groups, Status.PROBLEM) else 0
 
 

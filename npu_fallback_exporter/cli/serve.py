@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..collectors.base import Collector
     from ..collectors.fallback import FallbackCollector
     from ..npu_smi.sampler import NpuSmiSampler
-    from ..web.server import ListenAddress
+    from ..web.listen_address import ListenAddress
     from ..web.watched_config import WatchedConfig
 
 HELP = "read the pages of all server processes and answer Prometheus"
@@ -219,7 +219,7 @@ def _boot_id() -> str:
 
 def listen_address(text: str) -> ListenAddress:
     """Read the value of ``--web.listen-address``."""
-    from ..web.server import ListenAddress
+    from ..web.listen_address import ListenAddress
 
     try:
         return ListenAddress.parse(text)

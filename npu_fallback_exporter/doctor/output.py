@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
-
-from rich.console import Console
-from rich.text import Text
 
 from ..pages.notes import printable
 from .finding import Group, Status
 
-_STYLES = {Status.OK: "green", Status.WARNING: "bold yellow", Status.PROBLEM: "bold red"}
+_COLOURS = {Status.OK: "32", Status.WARNING: "1;33", Status.PROBLEM: "1;31"}
+_BOLD = "1"
 _STATUS_WIDTH = max(len(status.value) for status in Status)
 
 
@@ -20,24 +18,31 @@ def count(groups: Iterable[Group], status: Status) -> int:
     return sum(finding.status is status for group in groups for finding in group.findings)
 
 
-def show(groups: tuple[Group, ...], out: Console) -> None:
-    """Print one line per finding, the next step below it, and the verdict last.
+def lines(groups: tuple[Group, ...], *, coloured: bool) -> Iterator[str]:
+    """Yield one line per finding, the next step below it, and the verdict last.
 
-    Lines are not wrapped, so that paths and commands can be copied.
+    Lines are not wrapped, so that paths and commands can be copied. Nothing but the standard
+    library is used: doctor runs in images of servers, from a folder that holds this package alone.
+
+    Args:
+        groups: what was found.
+        coloured: mark what matters for a terminal.
     """
+
+    def marked(text: str, style: str) -> str:
+        return f"\x1b[{style}m{text}\x1b[0m" if coloured else text
+
     width = max((len(f.name) for group in groups for f in group.findings), default=0)
+    indent = " " * (_STATUS_WIDTH + width + 6)
     for group in groups:
-        _say(out, Text(group.title, style="bold"))
+        yield marked(group.title, _BOLD)
         for finding in group.findings:
-            line = Text("  ")
-            line.append(f"{finding.status.value:<{_STATUS_WIDTH}}", _STYLES[finding.status])
-            line.append(f"  {finding.name:<{width}}  {printable(finding.text)}")
-            _say(out, line)
+            status = marked(f"{finding.status.value:<{_STATUS_WIDTH}}", _COLOURS[finding.status])
+            yield f"  {status}  {finding.name:<{width}}  {printable(finding.text)}"
             if finding.next_step:
-                indent = " " * (_STATUS_WIDTH + width + 6)
-                _say(out, Text(f"{indent}-> {printable(finding.next_step)}"))
-        _say(out, Text())
-    _say(out, Text(verdict(groups), style="bold"))
+                yield f"{indent}-> {printable(finding.next_step)}"
+        yield ""
+    yield marked(verdict(groups), _BOLD)
 
 
 def verdict(groups: tuple[Group, ...]) -> str:
@@ -74,7 +79,3 @@ def as_json(groups: tuple[Group, ...]) -> dict[str, Any]:
 
 def _number(number: int, noun: str) -> str:
     return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
-
-
-def _say(out: Console, line: Text) -> None:
-    out.print(line, soft_wrap=True)
