@@ -165,7 +165,7 @@ def _pages(number: int) -> Finding:
             f"{number}: a server makes no more",
             "run an exporter that may write there: it retires the pages of ended processes",
         )
-    return ok("pages", str(number) if number else "none: no armed server has run yet")
+    return ok("pages", str(number) if number else "none: no armed server runs")
 
 
 def _unreadable(skipped: Sequence[SkippedFile]) -> list[Finding]:
