@@ -15,9 +15,9 @@ NAME = ROOT.name
 
 #: From the bottom up: a part imports from parts before its own, or from its own.
 LAYERS = (
-    {"errors", "__init__", "op_names"},
+    {"errors", "__init__", "op_names", "spelling"},
     {"metrics", "config", "cgroup", "scrapes", "routing"},
-    {"pages", "npu_smi", "host", "gate"},
+    {"pages", "npu_smi", "host", "gate", "audit"},
     {"rises", "op_labels", "totals"},
     {"carried"},
     {"aggregator", "instrument"},

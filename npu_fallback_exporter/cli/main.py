@@ -22,6 +22,7 @@ VERBS = (
     "demo",
     "build-hook",
     "gate",
+    "audit",
     "report",
     "repro",
     "explain",
