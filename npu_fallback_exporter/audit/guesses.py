@@ -83,15 +83,18 @@ class Guesses:
         Raises:
             AuditError: the CPU cannot tell either.
         """
+        tensors = [*tensors_in((args, *kwargs.values()))]
+        if any(tensor.layout != torch.strided for tensor in tensors):
+            # With tensors of another layout than they expect, kernels of the CPU have crashed.
+            raise _no_shape(func, "its inputs are sparse") from error
         known = self._values.known(args, kwargs)
         if not known:
             self._check_size(func, args, kwargs, error)
-            self._recording.assume(f"{func.name()} returns what it does for ones")
+            self._recording.assume(f"{func.name()} returns what it does for ones, and index 0")
         try:
-            real = run_on_cpu(func, args, kwargs, self._value_or_ones)
+            real = run_on_cpu(func, args, kwargs, self._value_or_plain)
         except (RuntimeError, NotImplementedError) as refusal:
             raise _no_shape(func, refusal) from error
-        tensors = [*tensors_in((args, *kwargs.values()))]
         device = next((t.device for t in tensors for _ in npu_tensors(t)), None)
         fake = self._fake(func, args, kwargs, real, device)
         if known:
@@ -122,9 +125,9 @@ class Guesses:
                 fakes.append(_like(value, device))
         return tuple(fakes) if len(returns) > 1 else fakes[0] if fakes else None
 
-    def _value_or_ones(self, tensor: torch.Tensor) -> torch.Tensor:
+    def _value_or_plain(self, tensor: torch.Tensor) -> torch.Tensor:
         value = self._values.of(tensor)
-        return torch.ones(tensor.shape, dtype=tensor.dtype) if value is None else value
+        return _plain(tensor) if value is None else value
 
     def _check_size(
         self,
@@ -133,9 +136,18 @@ class Guesses:
         kwargs: Mapping[str, Any],
         error: Exception,
     ) -> None:
-        total = sum(t.numel() * t.element_size() for t in tensors_in((args, *kwargs.values())))
+        tensors = tensors_in((args, *kwargs.values()))
+        total = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
         if total > _MOST_BYTES:
             raise _no_shape(func, f"its inputs, {total:,} bytes, are too large to try") from error
+
+
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    """Return ones, or zeros for integers: kernels do not check every index they are given."""
+    is_integer = not (
+        tensor.dtype.is_floating_point or tensor.dtype.is_complex or tensor.dtype == torch.bool
+    )
+    return torch.full(tensor.shape, not is_integer, dtype=tensor.dtype)
 
 
 def _was_made_by_all(tensor: torch.Tensor) -> bool:

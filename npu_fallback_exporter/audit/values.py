@@ -47,7 +47,7 @@ class Values:
         if not isinstance(tensor, FakeTensor):
             return tensor if tensor.device.type == "cpu" and _bytes(tensor) <= MOST_BYTES else None
         value: _Value | None = getattr(tensor, _ATTRIBUTE, None)
-        if value is None or not value.memory.known:
+        if value is None or not value.memory.known or tensor.layout != torch.strided:
             return None
         return value.tensor if value.tensor.shape == tensor.shape else None
 
