@@ -84,7 +84,7 @@ def test_the_exporter_adds_less_than_120_mb_to_its_base(containers: Containers, 
 
 def test_the_exporters_image_has_no_torch(containers: Containers, image: str) -> None:
     find = containers.done(
-        "run", "--rm", "--user=0", "--entrypoint=find", image, "/", "-xdev", "-name", "torch*"
+        "run", "--rm", "--user=0", "--entrypoint=find", image, "/", "-xdev", "-name", "libtorch*"
     )
     assert find == ""
 

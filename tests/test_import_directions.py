@@ -23,7 +23,7 @@ LAYERS = (
     {"aggregator", "instrument"},
     {"collectors", "launch"},
     {"history"},
-    {"report"},
+    {"report", "doctor"},
     {"web"},
     {"cli", "demo", "__main__"},
 )
@@ -94,3 +94,12 @@ def test_of_the_routing_tables_only_the_dump_imports_torch() -> None:
     files = [path for path in sources() if part_of(path) == "routing"]
     assert files
     assert {path.name for path in files if {"torch", "torch_npu"} & outside(path)} == {"dump.py"}
+
+
+def test_doctor_leaves_torch_to_a_process_of_its_own() -> None:
+    files = [path for path in sources() if part_of(path) == "doctor"]
+    assert [path.name for path in files if {"torch", "torch_npu"} & outside(path)] == [
+        "torch_probe.py"
+    ]
+    imported = {name for path in files for name in imports(path)}
+    assert not any(name.endswith("torch_probe") for name in imported)

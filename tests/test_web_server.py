@@ -8,8 +8,8 @@ import socket
 import pytest
 
 from npu_fallback_exporter.errors import ConfigError, NpuFallbackError
+from npu_fallback_exporter.web.listen_address import ListenAddress
 from npu_fallback_exporter.web.server import (
-    ListenAddress,
     is_loopback,
     listen,
     may_show_details,

@@ -26,6 +26,7 @@ VERBS = (
     "report",
     "repro",
     "explain",
+    "doctor",
 )
 
 _EXIT_FAILURE = 1

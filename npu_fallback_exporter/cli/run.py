@@ -111,7 +111,7 @@ def _tell_sidecar_ended(status: int) -> None:
 
 
 def _listen_address(text: str) -> str:
-    from ..web.server import ListenAddress
+    from ..web.listen_address import ListenAddress
 
     try:
         ListenAddress.parse(text)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..collectors.base import Collector
     from ..collectors.fallback import FallbackCollector
     from ..npu_smi.sampler import NpuSmiSampler
-    from ..web.server import ListenAddress
+    from ..web.listen_address import ListenAddress
     from ..web.watched_config import WatchedConfig
 
 HELP = "read the pages of all server processes and answer Prometheus"
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--web.listen-address",
         dest="listen_address",
-        type=_listen_address,
+        type=listen_address,
         default=DEFAULT_ADDRESS,
         metavar="[HOST]:PORT",
         help="where to answer; port 0 takes one that is free (default: %(default)s)",
@@ -217,8 +217,9 @@ def _boot_id() -> str:
         return ""
 
 
-def _listen_address(text: str) -> ListenAddress:
-    from ..web.server import ListenAddress
+def listen_address(text: str) -> ListenAddress:
+    """Read the value of ``--web.listen-address``."""
+    from ..web.listen_address import ListenAddress
 
     try:
         return ListenAddress.parse(text)

@@ -10,16 +10,16 @@ import os
 import resource
 import signal
 import socket
-from dataclasses import dataclass
 from types import FrameType
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ..errors import ConfigError, NpuFallbackError
+from ..errors import NpuFallbackError
 from .app import ExporterApp
 from .connection import IDLE_SECONDS, Connection
 from .door import Door
+from .listen_address import ListenAddress
 from .watched_config import WatchedConfig
 from .web_config import WebConfig
 
@@ -29,36 +29,6 @@ _BACKLOG = 1024
 _MAX_CONNECTIONS = 128
 # Less than the grace that container runtimes give after SIGTERM.
 _SHUTDOWN_SECONDS = 3
-_MAX_PORT = 65535
-
-
-@dataclass(frozen=True)
-class ListenAddress:
-    """Where to listen. An empty host means every interface."""
-
-    host: str
-    port: int
-
-    @classmethod
-    def parse(cls, text: str) -> ListenAddress:
-        """Read ``HOST:PORT``, ``[IPV6]:PORT`` or ``:PORT``.
-
-        Raises:
-            ConfigError: it is none of these.
-        """
-        host, colon, port = text.rpartition(":")
-        bracketed = host.startswith("[") and host.endswith("]")
-        if bracketed:
-            host = host[1:-1]
-        number = int(port) if port.isascii() and port.isdigit() else -1
-        if not colon or not 0 <= number <= _MAX_PORT or (":" in host and not bracketed):
-            raise ConfigError(
-                f"{text!r} is not an address to listen on", "write HOST:PORT or :PORT, like :10837"
-            )
-        return cls(host, number)
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 def listen(address: ListenAddress) -> socket.socket:

@@ -21,7 +21,8 @@ from prometheus_client.core import CounterMetricFamily
 
 from npu_fallback_exporter.collectors.composite import CompositeCollector
 from npu_fallback_exporter.web.app import ExporterApp
-from npu_fallback_exporter.web.server import ExporterServer, ListenAddress, listen
+from npu_fallback_exporter.web.listen_address import ListenAddress
+from npu_fallback_exporter.web.server import ExporterServer, listen
 from npu_fallback_exporter.web.watched_config import WatchedConfig
 
 DEADLINE_SECONDS = 30.0
