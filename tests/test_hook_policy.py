@@ -283,6 +283,7 @@ def test_strict_mode_refuses_where_nothing_can_be_counted(tmp_path: object) -> N
 import os, shutil, sys, torch, torch_npu, npu_fallback_exporter as nfe
 nfe.install("strict")
 shutil.rmtree(os.environ["NPU_FALLBACK_DIR"])
+open(os.environ["NPU_FALLBACK_DIR"], "w").close()
 child = os.fork()
 if child == 0:
     try:
