@@ -74,9 +74,10 @@ def test_a_page_that_was_cut_is_told_once_with_the_next_step(tmp_path: Path) -> 
 def test_a_child_without_room_for_a_page_lives_on_and_says_so(tmp_path: Path) -> None:
     with writing("disturbed", tmp_path) as writer:
         shutil.rmtree(tmp_path)
+        tmp_path.touch()  # a missing folder would be made
         (child_page, child, alive), err = writer.go_on()
     assert (child_page, child, alive) == ("", "child 0", "alive")
-    assert "this process counts nothing: cannot use pages folder" in err
+    assert "this process counts nothing: cannot write in pages folder" in err
     assert err.count("\n") == 1
 
 
