@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.audit_models import INPUTS
+from tests.support.audit_inputs import INPUTS
 from tests.support.audited import MODELS, audit_json, counted, predicted
 
 pytest.importorskip("torch_npu")

@@ -1,6 +1,6 @@
 """Ten small models that fall back on torch_npu 2.13, with the inputs that they are run on.
 
-Each factory is what ``audit`` gets, as ``tests.support.audit_models:NAME``; :data:`INPUTS` has the
+Each factory is what ``audit`` gets, as ``tests.support.audit_models:NAME``; ``audit_inputs.py`` has the
 inputs. The same code runs under the audit and on the simulated device.
 """
 
@@ -197,16 +197,3 @@ statistics: Callable[[], nn.Module] = _Statistics
 log_cum_sum_exp: Callable[[], nn.Module] = _LogCumSumExp
 fractional_pooling: Callable[[], nn.Module] = _FractionalPooling
 custom_operator: Callable[[], nn.Module] = _CustomOperator
-
-INPUTS = {
-    "transformer_encoder": ["f32[2,16,64]"],
-    "detector": ["f32[1,3,64,64]"],
-    "samplers": ["f32[8,6]"],
-    "gaussian_process": ["f32[7,1]"],
-    "kalman": ["f32[5,2]"],
-    "special_functions": ["f32[4,33]"],
-    "statistics": ["f32[6,10]", "labels=i64[6,10]:0..3"],
-    "log_cum_sum_exp": ["f32[4,32]"],
-    "fractional_pooling": ["image=f32[2,3,20,20]"],
-    "custom_operator": ["f32[3,16]"],
-}
