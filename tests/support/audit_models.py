@@ -1,7 +1,7 @@
 """Ten small models that fall back on torch_npu 2.13, with the inputs that they are run on.
 
-Each factory is what ``audit`` gets, as ``tests.support.audit_models:NAME``; ``audit_inputs.py`` has the
-inputs. The same code runs under the audit and on the simulated device.
+Each factory is what ``audit`` gets, as ``tests.support.audit_models:NAME``; ``audit_inputs.py`` has
+the inputs. The same code runs under the audit and on the simulated device.
 """
 
 from __future__ import annotations
